@@ -1,0 +1,1 @@
+"""Making and reading evidence catalogs."""

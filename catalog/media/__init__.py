@@ -1,0 +1,1 @@
+"""From a media file to its facts, frames, sound and subtitles, all on one timeline."""

@@ -1,0 +1,1 @@
+"""The values that flow through evicat, and the rules that they keep. No I/O happens here."""

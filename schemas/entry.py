@@ -1,0 +1,114 @@
+"""One row of the catalog, and what became of every window."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .model import Model
+from .records import ObjectBox
+from .span import Span
+
+FLAGS = {
+    "nothing_visible": "the describer saw nothing; the scene is a cautious sentence",
+    "partial_file": "the file ends before its header says so, within this window",
+    "cue_overruns": "the subtitle cue ran past the timeline and was cut at its end",
+    "repeated": "speech that repeats itself beyond what people say; kept, not embedded",
+    "unsure_speech": "the transcriber itself doubts that this is speech; kept, not embedded",
+    "word_times_estimated": "a word without a time took one from its neighbours",
+    "text_in_parts": "longer than the embedder reads at once; embedded in several parts",
+}
+"""Every flag that an entry may carry, and what it means."""
+
+SPEECH_WITHHELD = {"repeated", "unsure_speech"}
+"""Flags of speech that is kept for audit but neither embedded nor shown to describers."""
+
+
+class FrameRef(Model):
+    """A frame that was really shown: its PTS in the stream's time base and its time on the timeline."""
+
+    pts: int
+    time_s: float
+
+
+class Entry(Model):
+    """Text, span and provenance of one piece of evidence. Times are seconds, half-open."""
+
+    entry_id: str
+    unit_id: str
+    asset_id: str
+    producer_id: str
+    condition_id: str = ""
+    kind: Literal["local", "narrative", "speech"]
+    scale: str
+    span: Span
+    text: Annotated[str, Field(min_length=1)]
+    record: str = "{}"
+    """The validated record as JSON."""
+    frames: tuple[FrameRef, ...] = ()
+    time_base: str = ""
+    shown_width: int | None = None
+    shown_height: int | None = None
+    objects: tuple[ObjectBox, ...] = ()
+    speaker: str | None = None
+    language: str | None = None
+    flags: tuple[str, ...] = ()
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    boundary: Literal["none", "question", "options"] = "none"
+
+
+class Vector(Model):
+    """One embedded part of one entry."""
+
+    entry_id: str
+    part: int
+    unit_id: str
+    """Unit of the entry, not of the embedder."""
+    asset_id: str
+    producer_id: str
+    """Producer of the entry."""
+    kind: str
+    scale: str
+    span: Span
+    vector: tuple[float, ...] | None
+    """Normalised float32; None where the text could not be embedded."""
+
+
+class Outcome(StrEnum):
+    """What became of a window; a window without one is pending."""
+
+    DONE = "done"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    NO_FRAMES = "no_frames"
+    REFUSED = "refused"
+    FAILED = "failed"
+    STALE = "stale"
+
+    @property
+    def writes_entries(self) -> bool:
+        return self in (Outcome.DONE, Outcome.PARTIAL)
+
+
+class WindowResult(Model):
+    """The outcome of one span of a unit, with the entries (or vectors) that it wrote.
+
+    A local or narrative unit has one per window, a speech unit one per block, an embedding unit one per
+    chunk of the unit that it embeds. The results of a unit tile ``[0, duration)`` when it is complete.
+    """
+
+    span: Span
+    outcome: Outcome
+    entries: tuple[Entry, ...] = ()
+    vectors: tuple[Vector, ...] = ()
+    error_class: str = ""
+    message: str = ""
+    attempts: int = 1
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    context_hash: str = ""
+    """Hash of what this window read beside its own pixels: dialogue, other entries, the previous narrative."""

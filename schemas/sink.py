@@ -1,0 +1,42 @@
+"""Where making hands over what it made. ``storage`` fulfils this; making knows nothing else of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .asset import Asset
+from .entry import WindowResult
+from .identity import Producer, Unit
+
+
+class Sink(Protocol):
+    """Takes results one by one, durably. All methods may be called from several threads.
+
+    ``write`` returns only when the result survives a crash. ``open`` says what is there already, whether
+    committed, staged or only journalled, so that work is continued and never repeated.
+    """
+
+    def add_producer(self, producer: Producer) -> None:
+        """Register what will write; idempotent."""
+
+    def add_asset(self, asset: Asset) -> None:
+        """Register the facts of an asset; idempotent."""
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Whether results of this unit, with the same ``inputs_hash``, tile the whole timeline already."""
+
+    def open(self, unit: Unit) -> dict[int, WindowResult]:
+        """Results of the unit so far, by the start of their span in microseconds.
+
+        Where the unit is stored under another ``inputs_hash``, those results are void: the answer is empty
+        and the next results replace them all.
+        """
+
+    def write(self, unit: Unit, result: WindowResult) -> None:
+        """Append one result durably; it replaces an earlier one of the same span start."""
+
+    def seal(self, unit: Unit) -> None:
+        """A chunk (or the whole unit) is finished: stage what was written since the last seal."""
+
+    def close(self, unit: Unit, *, complete: bool) -> None:
+        """Seal, note whether the results tile the whole timeline, and forget what is held in memory."""

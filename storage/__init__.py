@@ -1,0 +1,1 @@
+"""Tables, journal, staging, commit, head: where evidence is kept. Fulfils ``schemas.sink.Sink``."""
