@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .asset import Asset
-from .entry import WindowResult
+from .entry import Entry, WindowResult
 from .identity import Producer, Unit
 
 
@@ -31,6 +31,9 @@ class Sink(Protocol):
         Where the unit is stored under another ``inputs_hash``, those results are void: the answer is empty
         and the next results replace them all.
         """
+
+    def entries(self, unit: Unit) -> list[Entry]:
+        """Entries of the unit so far, in time order; reading only, claims nothing."""
 
     def write(self, unit: Unit, result: WindowResult) -> None:
         """Append one result durably; it replaces an earlier one of the same span start."""

@@ -1,0 +1,89 @@
+"""What one asset asks for under one recipe: its units, and where its bytes are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evicat.catalog.kit import Kit
+from evicat.catalog.media.subtitles import SubtitleTrack, choose_track, find_sidecars, sidecar_at
+from evicat.schemas.asset import Asset
+from evicat.schemas.grid import windows
+from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.model import content_hash
+from evicat.schemas.sink import Sink
+from evicat.schemas.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One asset under one recipe. ``local`` and ``narrative`` go by scale name."""
+
+    path: Path
+    asset: Asset
+    track: SubtitleTrack | None
+    subtitle_offset_us: int
+    speech: Unit | None
+    local: dict[str, Unit]
+    narrative: dict[str, Unit]
+
+    @property
+    def timeline(self) -> Span:
+        return Span(0, self.asset.duration_us)
+
+    @property
+    def units(self) -> list[Unit]:
+        """Units that write entries, in the order in which they run."""
+        return [*([self.speech] if self.speech else []), *self.local.values(), *self.narrative.values()]
+
+    def grid(self, kit: Kit, scale: str) -> list[Span]:
+        """The windows of a scale over this asset."""
+        length_us = next(s.window_us for s in kit.recipe.scales if s.name == scale)
+        return windows(self.asset.duration_us, length_us)
+
+    def embedding(self, kit: Kit, source: Unit) -> Unit | None:
+        """The unit that embeds the entries of ``source``; None where the recipe embeds nothing."""
+        producer = kit.embedding(kit.source(source.producer_id))
+        return None if producer is None else _unit(self.asset, producer, source.inputs_hash)
+
+    def is_complete(self, kit: Kit, sink: Sink) -> bool:
+        """Whether nothing is left to make."""
+        wanted = [*self.units, *(self.embedding(kit, unit) for unit in self.units)]
+        return all(sink.is_complete(unit) for unit in wanted if unit is not None)
+
+
+def plan(
+    asset: Asset, path: Path, kit: Kit, *, subtitle: Path | None = None, subtitle_offset_us: int = 0
+) -> Job:
+    """The units of ``asset``. No media is opened; the folder is looked through for subtitles.
+
+    ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
+    A picture scale without a picture stream has no unit.
+    """
+    speech = kit.recipe.speech
+    track = None
+    if speech and speech.subtitles != "never":
+        sidecars = [sidecar_at(subtitle)] if subtitle else find_sidecars(path)
+        track = choose_track(sidecars, asset.subtitles, speech.languages)
+    inputs = ""
+    if track:
+        inputs = content_hash([track.inputs_hash(), subtitle_offset_us])
+    return Job(
+        path=path,
+        asset=asset,
+        track=track,
+        subtitle_offset_us=subtitle_offset_us,
+        speech=_unit(asset, kit.speech, inputs) if kit.speech else None,
+        local={name: _unit(asset, producer) for name, producer in kit.local.items() if asset.video},
+        narrative={name: _unit(asset, producer, inputs) for name, producer in kit.narrative.items()},
+    )
+
+
+def _unit(asset: Asset, producer: Producer, inputs_hash: str = "") -> Unit:
+    return Unit(
+        asset_id=asset.asset_id,
+        producer_id=producer.producer_id,
+        kind=producer.kind,
+        scale=producer.scale,
+        inputs_hash=inputs_hash,
+    )

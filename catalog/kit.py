@@ -1,0 +1,132 @@
+"""The working parts of a recipe in this process: loaded once, shared by all videos."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from evicat.catalog.describers.base import Describer
+from evicat.catalog.describers.loaders import load_describer
+from evicat.catalog.embedders.base import Embedder
+from evicat.catalog.embedders.loaders import load_embedder
+from evicat.catalog.media.worker import WorkerPool
+from evicat.catalog.transcribers.base import Transcriber
+from evicat.catalog.transcribers.clean import CLEAN_VERSION
+from evicat.catalog.transcribers.loaders import load_transcriber
+from evicat.schemas.identity import Producer
+from evicat.schemas.recipe import Profile, Recipe, Scale
+
+T = TypeVar("T")
+
+FRAMES_VERSION = 1
+"""Bumped when the same frame options begin to show other pictures."""
+SUBTITLES_VERSION = 1
+"""Bumped when the same subtitle track begins to give other cues."""
+
+
+class Kit:
+    """Describers, transcriber, embedder and decoding workers of one recipe, with their producers.
+
+    Components load their weights at first use. Each is used by one thread at a time: take it with
+    :meth:`using`. Close the kit to end its worker processes.
+
+    Raises:
+        UsageError: a component is unknown, its options do not fit, or its weights or package are missing.
+    """
+
+    def __init__(self, recipe: Recipe, profile: Profile) -> None:
+        self.recipe = recipe
+        self.profile = profile
+        self.describers: dict[str, Describer] = {s.name: load_describer(s, profile) for s in recipe.scales}
+        self.transcriber: Transcriber | None = None
+        if recipe.speech and recipe.speech.transcriber:
+            self.transcriber = load_transcriber(recipe.speech, profile)
+        self.embedder: Embedder | None = load_embedder(recipe.embedder, profile) if recipe.embedder else None
+        self.workers = WorkerPool()
+        self._locks: dict[int, threading.Lock] = {}
+        self._guard = threading.Lock()
+        self.speech = self._speech_producer()
+        self.local = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "local"}
+        self.narrative = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "narrative"}
+
+    @property
+    def sources(self) -> list[Producer]:
+        """Producers that write entries, in the order in which they run."""
+        return [*([self.speech] if self.speech else []), *self.local.values(), *self.narrative.values()]
+
+    @contextmanager
+    def using(self, component: T) -> Iterator[T]:
+        """Hold ``component`` for this thread alone."""
+        with self._guard:
+            lock = self._locks.setdefault(id(component), threading.Lock())
+        with lock:
+            yield component
+
+    def source(self, producer_id: str) -> Producer:
+        """The producer with this id."""
+        return next(producer for producer in self.sources if producer.producer_id == producer_id)
+
+    def embedding(self, source: Producer) -> Producer | None:
+        """What embeds the entries of ``source``; None where the recipe embeds nothing."""
+        if self.embedder is None:
+            return None
+        return Producer(
+            kind="embedding",
+            scale="vectors",
+            component=self.embedder.component,
+            version=self.embedder.version,
+            model=self.embedder.model,
+            options=self.embedder.options.model_dump(mode="json"),
+            reads=(source.producer_id,),
+        )
+
+    def _speech_producer(self) -> Producer | None:
+        speech, part = self.recipe.speech, self.transcriber
+        if speech is None:
+            return None
+        options = speech.model_dump(mode="json", include={"subtitles", "languages", "language"})
+        options |= {"subtitles_version": SUBTITLES_VERSION}
+        if part:
+            options |= {"clean_version": CLEAN_VERSION, "transcriber": part.options.model_dump(mode="json")}
+        return Producer(
+            kind="speech",
+            scale="speech",
+            component=part.component if part else "subtitles",
+            version=part.version if part else SUBTITLES_VERSION,
+            model=part.model if part else None,
+            options=options,
+        )
+
+    def _scale_producer(self, scale: Scale) -> Producer:
+        part = self.describers[scale.name]
+        options = {"window_us": scale.window_us, "describer": part.options.model_dump(mode="json")}
+        if scale.frames:
+            options |= {"frames": scale.frames.model_dump(mode="json"), "frames_version": FRAMES_VERSION}
+        reads = []
+        if "local" in part.reads:
+            reads += [producer.producer_id for producer in self.local.values()]
+        if "speech" in part.reads and self.speech:
+            reads.append(self.speech.producer_id)
+        return Producer(
+            kind=scale.kind,
+            scale=scale.name,
+            component=part.component,
+            version=part.version,
+            model=part.model,
+            options=options,
+            reads=tuple(reads),
+        )
+
+    def close(self) -> None:
+        self.workers.close()
+
+    def __enter__(self) -> Kit:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

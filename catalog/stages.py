@@ -1,0 +1,254 @@
+"""The stages of one asset. Each makes only what the sink does not hold yet, and hands it over at once.
+
+A window that fails is an outcome, and the stage goes on. A file that fails (``AssetError``) gives every
+window that is left the outcome ``failed``. Any other error is a fault of ours: it is raised, and what was
+handed over before it stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from evicat.catalog.describers.base import Describer, WindowInput
+from evicat.catalog.entries import described, spoken
+from evicat.catalog.job import Job
+from evicat.catalog.kit import Kit
+from evicat.catalog.media.audio import read_audio
+from evicat.catalog.media.frame import Frame
+from evicat.catalog.media.frames import Wanted, frame_times, read_windows
+from evicat.catalog.media.subtitles import read_track
+from evicat.catalog.transcribers.clean import transcribe_pieces
+from evicat.schemas.entry import SPEECH_WITHHELD, Entry, Outcome, Vector, WindowResult
+from evicat.schemas.errors import AssetError, WindowError
+from evicat.schemas.grid import chunks
+from evicat.schemas.identity import Unit
+from evicat.schemas.model import content_hash
+from evicat.schemas.records import SpeechSegment
+from evicat.schemas.sink import Sink
+from evicat.schemas.span import Span
+
+
+def transcribe(job: Job, kit: Kit, sink: Sink) -> None:
+    """Speech of the asset: its subtitles where the recipe wants them first, else the transcriber's words."""
+    unit = job.speech
+    if unit is None or sink.is_complete(unit):
+        return
+    with _opened(sink, unit) as have:
+        done_until_us = max((result.span.end_us for result in have.values()), default=0)
+        try:
+            for result in _speech_results(job, kit, unit, set(have)):
+                sink.write(unit, result)
+                done_until_us = max(done_until_us, result.span.end_us)
+            rest = WindowResult(span=_rest(job, done_until_us), outcome=Outcome.EMPTY, message="no sound")
+        except AssetError as error:
+            rest = _failed(_rest(job, done_until_us), error)
+        if done_until_us < job.asset.duration_us:
+            sink.write(unit, rest)
+
+
+def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[WindowResult]:
+    if job.track:
+        started = time.perf_counter()
+        cues = read_track(job.path, job.asset, job.track, job.subtitle_offset_us)
+        if cues.segments or kit.transcriber is None:
+            rejected = f"{len(cues.rejected)} cues rejected: {'; '.join(cues.rejected[:5])}" if cues.rejected else ""
+            yield _speech_result(unit, job.timeline, cues.segments, started, rejected or "no cues")
+            return
+    if job.asset.audio is None or kit.transcriber is None:
+        return
+    language = kit.recipe.speech.language if kit.recipe.speech else None
+    pieces = read_audio(kit.workers, job.path, job.asset, kit.profile.decode_timeout_seconds)
+    with kit.using(kit.transcriber) as transcriber:
+        started = time.perf_counter()
+        for span, segments in transcribe_pieces(transcriber, pieces, language=language, skip_starts=have):
+            yield _speech_result(unit, span, segments, started, "no speech")
+            started = time.perf_counter()
+
+
+def _speech_result(
+    unit: Unit, span: Span, segments: list[SpeechSegment], started: float, message: str
+) -> WindowResult:
+    return WindowResult(
+        span=span,
+        outcome=Outcome.DONE if segments else Outcome.EMPTY,
+        entries=spoken(unit, segments),
+        message="" if segments and message.startswith("no ") else message,
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One window that is still to be described, and the scale that wants it."""
+
+    unit: Unit
+    scale: str
+    span: Span
+    last_of_chunk: bool
+
+
+def see(job: Job, kit: Kit, sink: Sink) -> None:
+    """Local records of all scales, from one pass over the pictures."""
+    with ExitStack() as stack:
+        looks: list[_Look] = []
+        for scale, unit in job.local.items():
+            if not sink.is_complete(unit):
+                have = stack.enter_context(_opened(sink, unit))
+                looks += _looks(job, kit, unit, scale, set(have))
+        if not looks:
+            return
+        left = dict(enumerate(looks))
+        try:
+            for index, frames in _frames(job, kit, looks):
+                look = left.pop(index)
+                with kit.using(kit.describers[look.scale]) as describer:
+                    sink.write(look.unit, _describe(job, describer, look.unit, WindowInput(look.span, frames)))
+                if look.last_of_chunk:
+                    sink.seal(look.unit)
+        except AssetError as error:
+            for look in left.values():
+                sink.write(look.unit, _failed(look.span, error))
+
+
+def _looks(job: Job, kit: Kit, unit: Unit, scale: str, have: set[int]) -> list[_Look]:
+    return [
+        _Look(unit, scale, span, last_of_chunk=span is run[-1])
+        for run in chunks(job.grid(kit, scale))
+        for span in run
+        if span.start_us not in have
+    ]
+
+
+def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple[Frame, ...]]]:
+    options = {scale.name: scale.frames for scale in kit.recipe.scales if scale.frames}
+    wanted = [
+        Wanted(look.span, frame_times(look.span, options[look.scale].per_window), options[look.scale].max_width)
+        for look in looks
+    ]
+    return read_windows(kit.workers, job.path, job.asset, wanted, kit.profile.decode_timeout_seconds)
+
+
+def narrate(job: Job, kit: Kit, sink: Sink) -> None:
+    """Narratives, in order of time, from the entries of speech and local scales."""
+    for scale, unit in job.narrative.items():
+        if sink.is_complete(unit):
+            continue
+        sources = [*job.local.values(), *([job.speech] if job.speech else [])]
+        entries = sorted(
+            (entry for source in sources for entry in sink.entries(source)), key=lambda e: (e.span, e.entry_id)
+        )
+        with _opened(sink, unit) as have:
+            for run in chunks(job.grid(kit, scale)):
+                for span in run:
+                    if span.start_us not in have:
+                        with kit.using(kit.describers[scale]) as describer:
+                            sink.write(unit, _describe(job, describer, unit, _context(span, entries)))
+                sink.seal(unit)
+
+
+def _context(span: Span, entries: list[Entry]) -> WindowInput:
+    overlapping = tuple(entry for entry in entries if entry.span.overlap_us(span))
+    speech = tuple(
+        SpeechSegment.model_validate_json(entry.record)
+        for entry in overlapping
+        if entry.kind == "speech" and not SPEECH_WITHHELD & set(entry.flags)
+    )
+    return WindowInput(span, speech=speech, entries=overlapping)
+
+
+def _describe(job: Job, describer: Describer, unit: Unit, window: WindowInput) -> WindowResult:
+    started = time.perf_counter()
+    facts = {"context_hash": _context_hash(window)}
+    if "frames" in describer.reads and not window.frames:
+        return WindowResult(span=window.span, outcome=Outcome.NO_FRAMES, **facts)
+    try:
+        made = describer.describe(window)
+    except WindowError as error:
+        return _failed(window.span, error).model_copy(update=facts)
+    return WindowResult(
+        span=window.span,
+        outcome=Outcome.DONE if made.record else Outcome.EMPTY,
+        entries=(described(unit, job.asset, window.span, window.frames, made),) if made.record else (),
+        seconds=time.perf_counter() - started,
+        prompt_tokens=made.prompt_tokens,
+        completion_tokens=made.completion_tokens,
+        **facts,
+    )
+
+
+def _context_hash(window: WindowInput) -> str:
+    if not window.entries and not window.speech:
+        return ""
+    return content_hash([[entry.entry_id, entry.text] for entry in window.entries])
+
+
+def embed(job: Job, kit: Kit, sink: Sink) -> None:
+    """Vectors of every entry, one result per chunk of the unit that wrote the entries."""
+    for source in job.units:
+        unit = job.embedding(kit, source)
+        if unit is None or sink.is_complete(unit):
+            continue
+        entries = [e for e in sink.entries(source) if not SPEECH_WITHHELD & set(e.flags)]
+        with _opened(sink, unit) as have:
+            for span in _chunk_spans(job):
+                if span.start_us not in have:
+                    sink.write(unit, _vectors(kit, span, [e for e in entries if e.span.start_us in span]))
+                    sink.seal(unit)
+
+
+def _chunk_spans(job: Job) -> list[Span]:
+    return [Span(run[0].start_us, run[-1].end_us) for run in chunks([job.timeline])]
+
+
+def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
+    started = time.perf_counter()
+    if kit.embedder is None:
+        raise ValueError("the recipe has no embedder")
+    with kit.using(kit.embedder) as embedder:
+        parts = [(entry, number, part) for entry in entries for number, part in enumerate(embedder.parts(entry.text))]
+        matrix = embedder.embed([part for _, _, part in parts]) if parts else []
+    vectors = tuple(
+        Vector(
+            entry_id=entry.entry_id,
+            part=number,
+            unit_id=entry.unit_id,
+            asset_id=entry.asset_id,
+            producer_id=entry.producer_id,
+            kind=entry.kind,
+            scale=entry.scale,
+            span=entry.span,
+            vector=None if row[0] != row[0] else tuple(row.tolist()),
+        )
+        for (entry, number, _), row in zip(parts, matrix, strict=True)
+    )
+    return WindowResult(
+        span=span,
+        outcome=Outcome.DONE if vectors else Outcome.EMPTY,
+        vectors=vectors,
+        seconds=time.perf_counter() - started,
+        context_hash=content_hash([[entry.entry_id, entry.text] for entry in entries]),
+    )
+
+
+def _rest(job: Job, from_us: int) -> Span:
+    return Span(min(from_us, job.asset.duration_us - 1), job.asset.duration_us)
+
+
+def _failed(span: Span, error: AssetError | WindowError) -> WindowResult:
+    return WindowResult(
+        span=span, outcome=Outcome.FAILED, error_class=error.error_class, message=str(error)
+    )
+
+
+@contextmanager
+def _opened(sink: Sink, unit: Unit) -> Iterator[dict[int, WindowResult]]:
+    complete = False
+    have = sink.open(unit)
+    try:
+        yield have
+        complete = True
+    finally:
+        sink.close(unit, complete=complete)
