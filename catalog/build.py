@@ -32,7 +32,13 @@ def probe(path: Path, kit: Kit, *, source_id: str | None = None, clip: Span | No
     asset_id, size_bytes = hash_file(path)
     timeout_s = kit.profile.decode_timeout_seconds
     return read_facts(
-        kit.workers, path, asset_id=asset_id, size_bytes=size_bytes, source_id=source_id, clip=clip, timeout_s=timeout_s
+        kit.workers,
+        path,
+        asset_id=asset_id,
+        size_bytes=size_bytes,
+        source_id=source_id,
+        clip=clip,
+        timeout_s=timeout_s,
     )
 
 

@@ -23,7 +23,7 @@ from evicat.catalog.media.subtitles import read_track
 from evicat.catalog.transcribers.clean import transcribe_pieces
 from evicat.schemas.entry import SPEECH_WITHHELD, Entry, Outcome, Vector, WindowResult
 from evicat.schemas.errors import AssetError, WindowError
-from evicat.schemas.grid import chunks
+from evicat.schemas.grid import CHUNK_US, chunks, windows
 from evicat.schemas.identity import Unit
 from evicat.schemas.model import content_hash
 from evicat.schemas.records import SpeechSegment
@@ -54,7 +54,9 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
         started = time.perf_counter()
         cues = read_track(job.path, job.asset, job.track, job.subtitle_offset_us)
         if cues.segments or kit.transcriber is None:
-            rejected = f"{len(cues.rejected)} cues rejected: {'; '.join(cues.rejected[:5])}" if cues.rejected else ""
+            rejected = (
+                f"{len(cues.rejected)} cues rejected: {'; '.join(cues.rejected[:5])}" if cues.rejected else ""
+            )
             yield _speech_result(unit, job.timeline, cues.segments, started, rejected or "no cues")
             return
     if job.asset.audio is None or kit.transcriber is None:
@@ -105,7 +107,9 @@ def see(job: Job, kit: Kit, sink: Sink) -> None:
             for index, frames in _frames(job, kit, looks):
                 look = left.pop(index)
                 with kit.using(kit.describers[look.scale]) as describer:
-                    sink.write(look.unit, _describe(job, describer, look.unit, WindowInput(look.span, frames)))
+                    sink.write(
+                        look.unit, _describe(job, describer, look.unit, WindowInput(look.span, frames))
+                    )
                 if look.last_of_chunk:
                     sink.seal(look.unit)
         except AssetError as error:
@@ -125,7 +129,9 @@ def _looks(job: Job, kit: Kit, unit: Unit, scale: str, have: set[int]) -> list[_
 def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple[Frame, ...]]]:
     options = {scale.name: scale.frames for scale in kit.recipe.scales if scale.frames}
     wanted = [
-        Wanted(look.span, frame_times(look.span, options[look.scale].per_window), options[look.scale].max_width)
+        Wanted(
+            look.span, frame_times(look.span, options[look.scale].per_window), options[look.scale].max_width
+        )
         for look in looks
     ]
     return read_windows(kit.workers, job.path, job.asset, wanted, kit.profile.decode_timeout_seconds)
@@ -138,7 +144,8 @@ def narrate(job: Job, kit: Kit, sink: Sink) -> None:
             continue
         sources = [*job.local.values(), *([job.speech] if job.speech else [])]
         entries = sorted(
-            (entry for source in sources for entry in sink.entries(source)), key=lambda e: (e.span, e.entry_id)
+            (entry for source in sources for entry in sink.entries(source)),
+            key=lambda e: (e.span, e.entry_id),
         )
         with _opened(sink, unit) as have:
             for run in chunks(job.grid(kit, scale)):
@@ -193,14 +200,10 @@ def embed(job: Job, kit: Kit, sink: Sink) -> None:
             continue
         entries = [e for e in sink.entries(source) if not SPEECH_WITHHELD & set(e.flags)]
         with _opened(sink, unit) as have:
-            for span in _chunk_spans(job):
+            for span in windows(job.asset.duration_us, CHUNK_US):
                 if span.start_us not in have:
                     sink.write(unit, _vectors(kit, span, [e for e in entries if e.span.start_us in span]))
                     sink.seal(unit)
-
-
-def _chunk_spans(job: Job) -> list[Span]:
-    return [Span(run[0].start_us, run[-1].end_us) for run in chunks([job.timeline])]
 
 
 def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
@@ -208,7 +211,11 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
     if kit.embedder is None:
         raise ValueError("the recipe has no embedder")
     with kit.using(kit.embedder) as embedder:
-        parts = [(entry, number, part) for entry in entries for number, part in enumerate(embedder.parts(entry.text))]
+        parts = [
+            (entry, number, part)
+            for entry in entries
+            for number, part in enumerate(embedder.parts(entry.text))
+        ]
         matrix = embedder.embed([part for _, _, part in parts]) if parts else []
     vectors = tuple(
         Vector(
@@ -238,9 +245,7 @@ def _rest(job: Job, from_us: int) -> Span:
 
 
 def _failed(span: Span, error: AssetError | WindowError) -> WindowResult:
-    return WindowResult(
-        span=span, outcome=Outcome.FAILED, error_class=error.error_class, message=str(error)
-    )
+    return WindowResult(span=span, outcome=Outcome.FAILED, error_class=error.error_class, message=str(error))
 
 
 @contextmanager

@@ -15,7 +15,11 @@ def windows(duration_us: int, length_us: int) -> list[Span]:
         ValueError: ``length_us`` is not positive, or ``duration_us`` is negative.
     """
     if length_us <= 0 or duration_us < 0:
-        raise ValueError(f"need length > 0 and duration >= 0, got length={length_us} us, duration={duration_us} us")
+        raise ValueError(
+            f"need length > 0 and duration >= 0, got length={length_us} us, duration={duration_us} us"
+        )
+    if duration_us == 0:
+        return []
     starts = list(range(0, duration_us, length_us))
     if len(starts) > 1:
         remainder = duration_us - starts[-1]

@@ -59,7 +59,9 @@ class SpeechOptions(Model):
     @model_validator(mode="after")
     def _has_source(self) -> SpeechOptions:
         if self.subtitles == "only" and self.transcriber:
-            raise ValueError("subtitles = 'only' takes no transcriber; remove it or write subtitles = 'first'")
+            raise ValueError(
+                "subtitles = 'only' takes no transcriber; remove it or write subtitles = 'first'"
+            )
         if self.subtitles == "never" and not self.transcriber:
             raise ValueError("subtitles = 'never' needs a transcriber")
         return self
@@ -92,7 +94,9 @@ class Recipe(Model):
         names = [scale.name for scale in self.scales]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise ValueError(f"two scales are called {twice.pop()!r}; one kind and window length can stand once")
+            raise ValueError(
+                f"two scales are called {twice.pop()!r}; one kind and window length can stand once"
+            )
         return self
 
 

@@ -100,5 +100,7 @@ class SpeechSegment(Model):
     @model_validator(mode="after")
     def _ordered(self) -> SpeechSegment:
         if not 0 <= self.start_s < self.end_s:
-            raise ValueError(f"need 0 <= start < end, got start={self.start_s}, end={self.end_s}: {self.text!r}")
+            raise ValueError(
+                f"need 0 <= start < end, got start={self.start_s}, end={self.end_s}: {self.text!r}"
+            )
         return self

@@ -68,7 +68,9 @@ class Span:
         separator = "-" if "-" in text else ":"
         start, found, end = text.partition(separator)
         if not found:
-            raise ValueError(f"not a span: {text!r}; write START-END (0:30-1:30) or START:END in seconds (30:90)")
+            raise ValueError(
+                f"not a span: {text!r}; write START-END (0:30-1:30) or START:END in seconds (30:90)"
+            )
         return cls(parse_time(start), parse_time(end))
 
     @property

@@ -1,0 +1,43 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMPS := .stamps
+DEMO := .demo
+CATALOG := $(DEMO)/catalog
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: help install demo test check format bench clean
+
+help:  ## Show these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMPS)/venv: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
+	@mkdir -p $(STAMPS) && touch $@
+
+install: $(STAMPS)/venv  ## Make .venv with everything that the demo and the tests need
+
+demo: $(STAMPS)/venv  ## Index the sample clips and search them; VIDEO=path: your own file
+	$(BIN)/python demo/demo.py --catalog $(CATALOG) --samples $(DEMO)/samples $(if $(VIDEO),--video '$(VIDEO)')
+
+test: $(STAMPS)/venv  ## Run the whole test suite
+	$(BIN)/python -m pytest
+
+check: $(STAMPS)/venv  ## Lint, formatting, strict types, import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p evicat.schemas -p evicat.storage -p evicat.catalog -p evicat.flows
+	$(BIN)/mypy demo bench
+	$(BIN)/lint-imports
+
+format: $(STAMPS)/venv  ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMPS)/venv  ## Measure what is promised about speed; prints ratios
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:  ## Remove the demo's catalog and all caches; .venv stays
+	rm -rf $(DEMO) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info

@@ -1,0 +1,269 @@
+"""Reading a catalog: what videos it holds, what is written about them, and where a thing is said or seen.
+
+    catalog = Catalog.open("my.catalog")
+    catalog.search("thanks for watching", limit=5)
+
+Every answer is a polars frame with one declared schema, whatever matched.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+import polars as pl
+
+from evicat.catalog.embedders.base import Embedder
+from evicat.catalog.embedders.loaders import load_embedder
+from evicat.schemas.entry import SPEECH_WITHHELD
+from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.identity import Producer
+from evicat.schemas.recipe import EmbedderOptions, Profile
+from evicat.schemas.span import Span
+from evicat.storage.reader import Reader
+from evicat.storage.tables import sql_literal
+
+Mode = Literal["hybrid", "text", "vector"]
+MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
+KINDS = ("local", "narrative", "speech")
+RRF_K = 60
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+CANDIDATES = 5
+"""Each ranking of a hybrid search, and the parts of long texts, are read this many times deeper than asked."""
+
+ENTRY_SCHEMA = pl.Schema(
+    {
+        "entry_id": pl.String,
+        "video": pl.String,
+        "asset_id": pl.String,
+        "start_s": pl.Float64,
+        "end_s": pl.Float64,
+        "kind": pl.String,
+        "scale": pl.String,
+        "text": pl.String,
+    }
+)
+HIT_SCHEMA = pl.Schema({**ENTRY_SCHEMA, "score": pl.Float64})
+_COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
+
+
+class Catalog:
+    """A catalog at one head; :meth:`open` it anew to see what was written since."""
+
+    def __init__(self, reader: Reader, profile: Profile) -> None:
+        self._reader = reader
+        self._profile = profile
+
+    @classmethod
+    def open(cls, uri: str, profile: Profile | None = None) -> Catalog:
+        """Open for reading; nothing is created or changed.
+
+        Raises:
+            CatalogError: there is no catalog, or it is of a newer schema.
+        """
+        return cls(Reader.open(uri), profile or Profile())
+
+    def videos(self) -> pl.DataFrame:
+        """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``."""
+        names, videos = self._read("names"), self._read("videos")
+        return (
+            names.select(pl.col("name").alias("video"), "asset_id", "benchmark", "split", "message")
+            .join(videos.drop("facts"), on="asset_id", how="left")
+            .with_columns(
+                pl.coalesce("status", pl.lit("failed")).alias("status"),
+                pl.coalesce(pl.col("message_right"), pl.col("message")).alias("message"),
+            )
+            .drop("message_right")
+            .sort("video")
+        )
+
+    def units(self) -> pl.DataFrame:
+        """One row per unit: asset, producer, scale, counts of outcomes, cost."""
+        return self._read("units")
+
+    def producers(self) -> pl.DataFrame:
+        """One row per producer."""
+        return self._read("producers")
+
+    def coverage(self, video: str | None = None) -> pl.DataFrame:
+        """One row per window: span, outcome, error, attempts."""
+        rows = self._read("coverage", self._where(video=video))
+        return rows.sort("asset_id", "kind", "scale", "start_s")
+
+    def entries(
+        self, video: str | None = None, *, kind: str | None = None, between: Span | None = None
+    ) -> pl.DataFrame:
+        """Entries in order of video, kind, scale and time; ``between`` keeps those that overlap it."""
+        where = self._where(video=video, kind=kind, between=between)
+        rows = self._read("entries", where, _COLUMNS)
+        return self._named(rows, ENTRY_SCHEMA).sort("video", "kind", "scale", "start_s", "entry_id")
+
+    def serialize(self, video: str, *, kind: str | None = None, between: Span | None = None) -> pl.DataFrame:
+        """Entries as readers cite them: ``rank`` (from 1), span, text; narratives first (ASSEMBLE, App. A)."""
+        rows = self.entries(video, kind=kind, between=between)
+        order = pl.col("kind").replace_strict({"narrative": 0, "local": 1, "speech": 2}, return_dtype=pl.Int8)
+        return rows.sort(order, "scale", "start_s", "entry_id").with_row_index("rank", offset=1)
+
+    def search(
+        self,
+        query: str,
+        *,
+        mode: Mode = "hybrid",
+        limit: int = 10,
+        video: str | None = None,
+        kind: str | None = None,
+        between: Span | None = None,
+    ) -> pl.DataFrame:
+        """The best ``limit`` entries for ``query``, best first.
+
+        ``score`` is BM25 for ``text``, cosine similarity for ``vector``, and reciprocal rank fusion of both
+        for ``hybrid``: comparable within one answer only. Withheld speech (:data:`SPEECH_WITHHELD`) is
+        never found. A blank query finds nothing.
+
+        Raises:
+            UsageError: unknown mode, kind or video, or a limit below 1.
+        """
+        if mode not in MODES:
+            raise UnknownNameError("mode", mode, list(MODES))
+        if limit < 1:
+            raise UsageError(f"limit must be at least 1, got {limit}")
+        if not query.strip():
+            return HIT_SCHEMA.to_frame()
+        where = self._where(video=video, kind=kind, between=between)
+        depth = limit if mode == "text" else limit * CANDIDATES
+        text = self._by_text(query, where, depth) if mode != "vector" else {}
+        vector = self._by_vector(query, where, depth) if mode != "text" else {}
+        scores = _fuse(text, vector) if mode == "hybrid" else text or vector
+        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        return self._hits(dict(best))
+
+    def _by_text(self, query: str, where: str, depth: int) -> dict[str, float]:
+        table = self._reader.table("entries")
+        withheld = ", ".join(sql_literal(flag) for flag in sorted(SPEECH_WITHHELD))
+        only = f"NOT array_has_any(flags, [{withheld}])"
+        search = table.search(query, query_type="fts", fts_columns="text").where(
+            _and(where, only), prefilter=True
+        )
+        rows = search.select(["entry_id"]).limit(depth).to_arrow().to_pylist()
+        return {row["entry_id"]: float(row["_score"]) for row in rows}
+
+    def _by_vector(self, query: str, where: str, depth: int) -> dict[str, float]:
+        scores: dict[str, float] = {}
+        for name, embedder in self._embedders.items():
+            table = self._reader.table(name)
+            vector = embedder.embed_query(query)
+            search = table.search(vector, vector_column_name="vector").distance_type("cosine")
+            if where:
+                search = search.where(where, prefilter=True)
+            for row in search.select(["entry_id", "_distance"]).limit(depth).to_arrow().to_pylist():
+                score = 1.0 - float(row["_distance"])
+                scores[row["entry_id"]] = max(score, scores.get(row["entry_id"], -1.0))
+        return scores
+
+    @cached_property
+    def _embedders(self) -> dict[str, Embedder]:
+        """The embedder of each vector table, ready for queries."""
+        found = {}
+        for name, producer in self._reader.embedders().items():
+            found[name] = _embedder(producer, self._profile)
+        return found
+
+    def _hits(self, scores: dict[str, float]) -> pl.DataFrame:
+        if not scores:
+            return HIT_SCHEMA.to_frame()
+        ids = ", ".join(sql_literal(entry_id) for entry_id in scores)
+        rows = self._named(self._read("entries", f"entry_id IN ({ids})", _COLUMNS), ENTRY_SCHEMA)
+        score = pl.col("entry_id").replace_strict(scores, return_dtype=pl.Float64).alias("score")
+        return (
+            rows.with_columns(score)
+            .sort(["score", "entry_id"], descending=[True, False])
+            .match_to_schema(HIT_SCHEMA)
+        )
+
+    def _named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+        video = (
+            pl.col("asset_id").replace_strict(self._names, default="", return_dtype=pl.String).alias("video")
+        )
+        return rows.with_columns(video).select(schema.names()).match_to_schema(schema)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """First video name of every asset."""
+        names = self._read("names").sort("name", descending=True)
+        return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
+
+    def asset_ids(self, video: str) -> list[str]:
+        """Assets that ``video`` means: a video name, the end of one path (``lec.mp4``), or an asset id.
+
+        Raises:
+            UsageError: no video has this name, or it is the end of several.
+        """
+        names = self._read("names").select("name", "asset_id").unique()
+        exact = names.filter((pl.col("name") == video) | (pl.col("asset_id") == video))
+        found = exact if len(exact) else names.filter(pl.col("name").str.ends_with(f"/{video}"))
+        ids = sorted(set(found["asset_id"].to_list()))
+        if not ids:
+            raise UnknownNameError("video", video, sorted(set(names["name"].to_list()))[:20])
+        if len(ids) > 1 and not len(exact):
+            raise UsageError(f"{video!r} is the end of several: {', '.join(sorted(found['name'].to_list()))}")
+        return ids
+
+    def _where(
+        self, *, video: str | None = None, kind: str | None = None, between: Span | None = None
+    ) -> str:
+        terms = []
+        if video is not None:
+            ids = ", ".join(sql_literal(asset_id) for asset_id in self.asset_ids(video))
+            terms.append(f"asset_id IN ({ids})")
+        if kind is not None:
+            if kind not in KINDS:
+                raise UnknownNameError("kind", kind, list(KINDS))
+            terms.append(f"kind = {sql_literal(kind)}")
+        if between is not None:
+            terms.append(f"start_s < {between.end_s!r} AND end_s > {between.start_s!r}")
+        return _and(*terms)
+
+    def _read(self, table: str, where: str = "", columns: list[str] | None = None) -> pl.DataFrame:
+        rows = self._reader.dataset(table).to_table(filter=where or None, columns=columns)
+        frame = pl.from_arrow(rows)
+        if not isinstance(frame, pl.DataFrame):
+            raise IntegrityError(f"table {table} is not a table")
+        return frame
+
+
+def _and(*terms: str) -> str:
+    return " AND ".join(f"({term})" for term in terms if term)
+
+
+def _fuse(*rankings: dict[str, float]) -> dict[str, float]:
+    """Reciprocal rank fusion: the sum over rankings of ``1 / (RRF_K + rank)``, ranks from 1."""
+    fused: dict[str, float] = {}
+    for ranking in rankings:
+        ordered = sorted(ranking.items(), key=lambda item: (-item[1], item[0]))
+        for rank, (entry_id, _) in enumerate(ordered, start=1):
+            fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
+    return fused
+
+
+def _embedder(producer: Producer, profile: Profile) -> Embedder:
+    """The embedder that made a vector table.
+
+    Raises:
+        CatalogError: the weights found here are not those that made the vectors.
+    """
+    if producer.model is None:
+        raise IntegrityError(f"embedder {producer.component} has no model")
+    options = EmbedderOptions(
+        name=producer.component,
+        model=producer.model.name,
+        revision=producer.model.revision,
+        options=producer.options,
+    )
+    embedder = load_embedder(options, profile)
+    if embedder.model.identity() != producer.model.identity():
+        raise CatalogError(
+            f"the vectors were made by {producer.model.name} with digest {producer.model.digest or 'unknown'}; "
+            f"the weights found here have {embedder.model.digest or 'none'}; search with --mode text, "
+            "or name the right weights in the profile"
+        )
+    return embedder

@@ -1,0 +1,184 @@
+"""Which media files a request means: files, folders, globs, manifests."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from evicat.schemas.errors import UsageError
+from evicat.schemas.model import Model
+from evicat.schemas.span import Span, to_us
+
+MEDIA_SUFFIXES = frozenset(
+    [".3gp", ".aac", ".aiff", ".asf", ".avi", ".flac", ".flv", ".gif", ".m2ts", ".m4a", ".m4v", ".mka", ".mkv", ".mov", ".mp3", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".ogg", ".ogv", ".opus", ".rm", ".rmvb", ".ts", ".vob", ".wav", ".webm", ".wma", ".wmv"]
+)
+"""What is taken from a folder. A file that is named itself is taken whatever its suffix."""
+
+MANIFEST_SUFFIXES = frozenset({".csv", ".jsonl"})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One video as the user names it: where its bytes are, and what a manifest says about it."""
+
+    root: Path
+    """The folder or manifest that it was found through; a file's own folder where it was named itself."""
+    root_kind: str
+    """``folder``, ``manifest`` or ``files``."""
+    name: str
+    """Video name: the path relative to the root, or the manifest's id."""
+    path: Path
+    benchmark: str | None = None
+    split: str | None = None
+    source_id: str | None = None
+    clip: Span | None = None
+    expected_duration_s: float | None = None
+    subtitle: Path | None = None
+    subtitle_offset_us: int = 0
+
+
+class ManifestRow(Model):
+    """One line of a manifest. Paths are relative to the manifest's folder."""
+
+    id: str = Field(min_length=1)
+    path: str = Field(min_length=1)
+    benchmark: str | None = None
+    split: str | None = None
+    source_id: str | None = None
+    in_s: float | None = Field(default=None, ge=0)
+    out_s: float | None = Field(default=None, gt=0)
+    duration_s: float | None = Field(default=None, gt=0)
+    subtitle: str | None = None
+    subtitle_offset_s: float = 0.0
+
+    @model_validator(mode="after")
+    def _points_in_order(self) -> ManifestRow:
+        if (self.in_s is None) != (self.out_s is None):
+            raise ValueError("in_s and out_s must stand together")
+        if self.in_s is not None and self.out_s is not None and self.out_s <= self.in_s:
+            raise ValueError(f"out_s must be > in_s, got in_s={self.in_s}, out_s={self.out_s}")
+        return self
+
+
+def find(requests: list[str]) -> tuple[list[Source], list[str]]:
+    """Every video that ``requests`` mean, in order, each once; and a message for each that means none.
+
+    A folder is walked through, links included and loops ended; hidden files (also ``._name``) are left out.
+
+    Raises:
+        UsageError: a manifest does not fit, or two of its rows have one id.
+    """
+    sources: dict[tuple[Path, str], Source] = {}
+    problems: list[str] = []
+    for request in requests:
+        found = list(_expand(request))
+        if not found:
+            problems.append(_nothing(request))
+        for source in found:
+            sources.setdefault((source.root, source.name), source)
+    return list(sources.values()), problems
+
+
+def _expand(request: str) -> Iterator[Source]:
+    path = Path(request).absolute()
+    if path.is_dir():
+        yield from _folder(path)
+    elif path.suffix.lower() in MANIFEST_SUFFIXES and path.is_file():
+        yield from read_manifest(path)
+    elif path.exists():
+        yield Source(root=path.parent, root_kind="files", name=_text(path.name), path=path)
+    else:
+        for match in sorted(glob.glob(request, recursive=True)):
+            yield from _expand(glob.escape(match) if not os.path.exists(match) else match)  # noqa: PTH110
+
+
+def _folder(root: Path) -> Iterator[Source]:
+    seen: set[str] = set()
+    for folder, names, files in os.walk(root, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:
+            names.clear()
+            continue
+        seen.add(real)
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.suffix.lower() in MEDIA_SUFFIXES:
+                relative = path.relative_to(root).as_posix()
+                yield Source(root=root, root_kind="folder", name=_text(relative), path=path)
+
+
+def _text(name: str) -> str:
+    """A file name as text that any table can hold: bytes that are no UTF-8 are written as ``\\xff``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _nothing(request: str) -> str:
+    if Path(request).is_dir():
+        return f"no media in folder {request}: looked for {' '.join(sorted(MEDIA_SUFFIXES))}"
+    if Path(request).is_file():
+        return f"no rows in manifest {request}"
+    return f"no such file, folder or pattern: {request}"
+
+
+def read_manifest(file: Path) -> list[Source]:
+    """Rows of a CSV (with a header line) or JSONL manifest; see :class:`ManifestRow` for the columns.
+
+    Raises:
+        UsageError: a row does not fit (file, line, field and value are named), or an id stands twice.
+    """
+    rows = _csv_rows(file) if file.suffix.lower() == ".csv" else _json_rows(file)
+    sources: dict[str, Source] = {}
+    for line, raw in rows:
+        try:
+            row = ManifestRow.model_validate(raw)
+        except ValidationError as error:
+            item = error.errors()[0]
+            field = ".".join(map(str, item["loc"])) or "row"
+            raise UsageError(f"{file}, line {line}, {field}: {item['msg']}, got {item['input']!r}") from None
+        if row.id in sources:
+            raise UsageError(f"{file}, line {line}: id {row.id!r} stands twice; ids must be unique")
+        sources[row.id] = _source(file, row)
+    return list(sources.values())
+
+
+def _source(file: Path, row: ManifestRow) -> Source:
+    clip = None if row.in_s is None or row.out_s is None else Span.from_seconds(row.in_s, row.out_s)
+    return Source(
+        root=file,
+        root_kind="manifest",
+        name=row.id,
+        path=(file.parent / row.path),
+        benchmark=row.benchmark,
+        split=row.split,
+        source_id=row.source_id,
+        clip=clip,
+        expected_duration_s=row.duration_s,
+        subtitle=file.parent / row.subtitle if row.subtitle else None,
+        subtitle_offset_us=to_us(row.subtitle_offset_s),
+    )
+
+
+def _csv_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.DictReader(stream, restkey="(more columns than the header)")
+        for raw in reader:
+            yield reader.line_num, {key: value for key, value in raw.items() if value not in ("", None)}
+
+
+def _json_rows(file: Path) -> Iterator[tuple[int, Any]]:
+    with file.open(encoding="utf-8-sig") as stream:
+        for line, text in enumerate(stream, start=1):
+            if text.strip():
+                try:
+                    yield line, json.loads(text)
+                except json.JSONDecodeError as error:
+                    raise UsageError(f"{file}, line {line}: not JSON: {error}") from None

@@ -1,0 +1,211 @@
+"""The command line ``evicat``. Heavy packages are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from evicat.schemas.errors import EvicatError, UsageError
+from evicat.schemas.span import Span
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evicat.flows.summary import Summary
+
+EXIT_USAGE = 2
+EXIT_FAILURES = 3
+
+app = typer.Typer(
+    name="evicat",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Turn libraries of long videos into [bold]evidence catalogs[/]: timestamped text, each line of which
+leads back to the exact seconds and frames that it came from.
+
+[bold]Start here[/]
+
+  evicat index my_videos/ --catalog my.catalog
+
+  evicat search "thanks for watching" --catalog my.catalog
+
+  evicat show my_video.mp4 --catalog my.catalog
+
+Exit codes: 0 all done, 2 wrong usage, 3 finished with failures. Set EVICAT_CATALOG to leave --catalog out.""",
+)
+
+CatalogOption = Annotated[
+    str,
+    typer.Option("--catalog", "-c", envvar="EVICAT_CATALOG", metavar="URI", help="Folder of the catalog."),
+]
+
+
+@app.command()
+def index(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Videos, folders, globs, or manifests (.csv, .jsonl).", show_default=False
+        ),
+    ],
+    catalog: CatalogOption,
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What to index with; see: evicat recipes.")
+    ] = "default",
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")] = False,
+) -> None:
+    """Index videos into a catalog; what is there already is not made again.
+
+    The catalog is created if it does not exist. A file that cannot be used is reported, and the others go on.
+    Run the same command again after an interruption: it continues where it was.
+
+    A manifest has one row per video: id, path, and optionally benchmark, split, source_id, in_s, out_s,
+    duration_s, subtitle, subtitle_offset_s; paths are relative to the manifest.
+    """
+    _quiet_prefect(verbose)
+    console = _console(stderr=True)
+    with console.status("Starting the flow engine"):
+        from evicat.flows.ingest import OBSERVER, ingest
+    from evicat.flows.progress import bars
+
+    with bars(console) as observer:
+        OBSERVER.set(observer)
+        summary: Summary = ingest(paths, catalog, recipe, profile)
+    _print_summary(summary)
+    if not summary.all_done:
+        raise typer.Exit(EXIT_FAILURES)
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="Words, or a description of what is seen.")],
+    catalog: CatalogOption,
+    video: Annotated[str | None, typer.Option(help="Only in this video.")] = None,
+    between: Annotated[
+        str | None,
+        typer.Option(metavar="START:END", help="Only what overlaps these seconds: 30:90, 0:30-1:30."),
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative or speech.")] = None,
+    mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
+    limit: Annotated[int, typer.Option(min=1, help="How many entries at most.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Find where something is said, written or seen, with cited times."""
+    from evicat.catalog.query import Catalog
+
+    hits = Catalog.open(catalog).search(
+        query,
+        mode=mode,  # type: ignore[arg-type]  # checked by search, which names the known modes
+        limit=limit,
+        video=video,
+        kind=kind,
+        between=_span(between),
+    )
+    rows = hits.select("entry_id", "video", "start_s", "end_s", "kind", "text", "score").to_dicts()
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    from evicat.flows import tables
+
+    tables.hits(_console(), rows)
+
+
+@app.command()
+def show(
+    video: Annotated[
+        str, typer.Argument(help="Video name, as `evicat status` lists it, or the end of its path.")
+    ],
+    catalog: CatalogOption,
+    between: Annotated[
+        str | None, typer.Option(metavar="START:END", help="Only what overlaps these seconds.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative or speech.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show what is written about one video: rank, time span, description. Narratives come first."""
+    from evicat.catalog.query import Catalog
+
+    entries = Catalog.open(catalog).serialize(video, kind=kind, between=_span(between))
+    if as_json:
+        for row in entries.to_dicts():
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    from evicat.flows import tables
+
+    tables.entries(_console(), video, entries.to_dicts())
+
+
+@app.command()
+def status(catalog: CatalogOption) -> None:
+    """Show units and windows of every video and producer, and what failed."""
+    from evicat.catalog.query import Catalog
+    from evicat.flows import tables
+
+    tables.status(_console(), Catalog.open(catalog))
+
+
+@app.command()
+def recipes() -> None:
+    """List the recipes that ship, and what each of them makes."""
+    from evicat.catalog.recipes import shipped
+    from evicat.flows import tables
+
+    tables.recipes(_console(), shipped())
+
+
+def main() -> NoReturn:
+    """Entry point: errors that people can mend are printed without a traceback."""
+    try:
+        app(standalone_mode=True)
+    except UsageError as error:
+        _console(stderr=True).print(f"[bold red]Error:[/] {_escape(str(error))}", soft_wrap=True)
+        sys.exit(EXIT_USAGE)
+    except EvicatError as error:
+        _console(stderr=True).print(
+            f"[bold red]{error.error_class}:[/] {_escape(str(error))}", soft_wrap=True
+        )
+        sys.exit(EXIT_FAILURES)
+    sys.exit(0)
+
+
+def _print_summary(summary: Summary) -> None:
+    from rich.markdown import Markdown
+
+    _console().print(Markdown(summary.markdown()))
+
+
+def _quiet_prefect(verbose: bool) -> None:
+    """Prefect reads its settings at import; what the user has set stays."""
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO" if verbose else "ERROR")
+    os.environ.setdefault("PREFECT_LOGGING_TO_API_ENABLED", "false")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+
+
+def _span(text: str | None) -> Span | None:
+    try:
+        return Span.parse(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"--between: {error}") from None
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

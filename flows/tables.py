@@ -1,0 +1,117 @@
+"""What the command line prints: tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from evicat.catalog.query import Catalog
+from evicat.schemas.entry import Outcome
+from evicat.schemas.recipe import Recipe
+from evicat.schemas.span import format_time, to_us
+
+_OUTCOME_STYLE = {"done": "green", "failed": "red", "refused": "red", "stale": "yellow"}
+
+
+def hits(console: Console, rows: list[dict[str, Any]]) -> None:
+    """Search results, best first, with the times that they cite."""
+    if not rows:
+        console.print("Nothing found.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("video", "time", "kind", "text"):
+        table.add_column(
+            column, overflow="fold" if column in ("video", "text") else "ellipsis", no_wrap=column == "time"
+        )
+    for row in rows:
+        table.add_row(escape(row["video"]), _times(row), row["kind"], escape(row["text"]))
+    console.print(table)
+
+
+def entries(console: Console, video: str, rows: list[dict[str, Any]]) -> None:
+    """Entries of one video as readers cite them."""
+    if not rows:
+        console.print(f"No entries of {escape(video)} match.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("rank", justify="right")
+    table.add_column("time span", no_wrap=True)
+    table.add_column("kind")
+    table.add_column("description", overflow="fold")
+    for row in rows:
+        table.add_row(str(row["rank"]), _times(row), row["kind"], escape(row["text"]))
+    console.print(table)
+
+
+def status(console: Console, catalog: Catalog) -> None:
+    """Units and windows by video and scale, then the files and windows that failed."""
+    videos, units = catalog.videos(), catalog.units()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("video", overflow="fold")
+    table.add_column("length", justify="right")
+    table.add_column("unit")
+    table.add_column("producer")
+    table.add_column("windows", overflow="fold")
+    table.add_column("entries", justify="right")
+    producers = {row["producer_id"]: row for row in catalog.producers().to_dicts()}
+    for video in videos.to_dicts():
+        own = units.filter(pl.col("asset_id") == video["asset_id"]).sort("kind", "scale")
+        _status_rows(table, video, own.to_dicts(), producers)
+    console.print(table)
+    _failures(console, videos, catalog.coverage())
+
+
+def _status_rows(
+    table: Table, video: dict[str, Any], units: list[dict[str, Any]], producers: dict[str, dict[str, Any]]
+) -> None:
+    name = escape(video["video"])
+    length = format_time(to_us(video["duration_s"])) if video["duration_s"] else ""
+    if not units:
+        table.add_row(name, length, f"[red]{video['status']}[/]", "", escape(video["message"] or ""), "")
+    for unit in units:
+        producer = producers[unit["producer_id"]]
+        table.add_row(
+            name,
+            length,
+            unit["scale"],
+            f"{producer['component']} {unit['producer_id'][:8]}",
+            _outcomes(unit) + ("" if unit["complete"] else " [yellow]unfinished[/]"),
+            str(unit["entries"]),
+        )
+        name = length = ""
+
+
+def _outcomes(unit: dict[str, Any]) -> str:
+    shown = [(outcome.value, unit[outcome.value]) for outcome in Outcome if unit[outcome.value]]
+    return ", ".join(f"[{_OUTCOME_STYLE.get(name, 'dim')}]{count} {name}[/]" for name, count in shown)
+
+
+def _failures(console: Console, videos: pl.DataFrame, coverage: pl.DataFrame) -> None:
+    failed = coverage.filter(pl.col("outcome").is_in([Outcome.FAILED, Outcome.REFUSED]))
+    names = dict(zip(videos["asset_id"].to_list(), videos["video"].to_list(), strict=True))
+    for row in failed.to_dicts():
+        where = f"{escape(names.get(row['asset_id'], row['asset_id']))} {row['scale']} {_times(row)}"
+        console.print(f"[red]failed[/] {where}: {row['error_class']}: {escape(row['message'])}")
+
+
+def recipes(console: Console, shipped: dict[str, Recipe]) -> None:
+    """The recipes that ship."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("recipe", "makes", "description"):
+        table.add_column(column, overflow="fold")
+    for name, recipe in shipped.items():
+        makes = [f"{scale.name} by {scale.describer}" for scale in recipe.scales]
+        if recipe.speech:
+            makes.append(f"speech by {recipe.speech.transcriber or 'subtitles'}")
+        if recipe.embedder:
+            makes.append(f"vectors by {recipe.embedder.name}")
+        table.add_row(name, "\n".join(makes), escape(recipe.description))
+    console.print(table)
+
+
+def _times(row: dict[str, Any]) -> str:
+    return f"{format_time(to_us(row['start_s']))}-{format_time(to_us(row['end_s']))}"
