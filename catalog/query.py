@@ -29,7 +29,7 @@ KINDS = ("local", "narrative", "speech")
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
 CANDIDATES = 5
-"""Each ranking of a hybrid search, and the parts of long texts, are read this many times deeper than asked."""
+"""Rankings are read this many times deeper than asked: to be fused, and as long texts have several parts."""
 
 ENTRY_SCHEMA = pl.Schema(
     {
@@ -99,7 +99,7 @@ class Catalog:
         return self._named(rows, ENTRY_SCHEMA).sort("video", "kind", "scale", "start_s", "entry_id")
 
     def serialize(self, video: str, *, kind: str | None = None, between: Span | None = None) -> pl.DataFrame:
-        """Entries as readers cite them: ``rank`` (from 1), span, text; narratives first (ASSEMBLE, App. A)."""
+        """Entries as readers cite them: ``rank`` from 1, span, text; narratives first (ASSEMBLE, App. A)."""
         rows = self.entries(video, kind=kind, between=between)
         order = pl.col("kind").replace_strict({"narrative": 0, "local": 1, "speech": 2}, return_dtype=pl.Int8)
         return rows.sort(order, "scale", "start_s", "entry_id").with_row_index("rank", offset=1)
@@ -262,8 +262,8 @@ def _embedder(producer: Producer, profile: Profile) -> Embedder:
     embedder = load_embedder(options, profile)
     if embedder.model.identity() != producer.model.identity():
         raise CatalogError(
-            f"the vectors were made by {producer.model.name} with digest {producer.model.digest or 'unknown'}; "
-            f"the weights found here have {embedder.model.digest or 'none'}; search with --mode text, "
-            "or name the right weights in the profile"
+            f"the vectors were made by {producer.model.name} (digest {producer.model.digest or 'unknown'}), "
+            f"but the weights found here have digest {embedder.model.digest or 'unknown'}; "
+            "search with --mode text, or name the right weights in the profile"
         )
     return embedder

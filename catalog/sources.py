@@ -17,9 +17,11 @@ from evicat.schemas.errors import UsageError
 from evicat.schemas.model import Model
 from evicat.schemas.span import Span, to_us
 
-MEDIA_SUFFIXES = frozenset(
-    [".3gp", ".aac", ".aiff", ".asf", ".avi", ".flac", ".flv", ".gif", ".m2ts", ".m4a", ".m4v", ".mka", ".mkv", ".mov", ".mp3", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".ogg", ".ogv", ".opus", ".rm", ".rmvb", ".ts", ".vob", ".wav", ".webm", ".wma", ".wmv"]
+_SUFFIXES = (
+    "3gp aac aiff asf avi flac flv gif m2ts m4a m4v mka mkv mov mp3 mp4 mpeg mpg mts mxf "
+    "ogg ogv opus rm rmvb ts vob wav webm wma wmv"
 )
+MEDIA_SUFFIXES = frozenset(f".{suffix}" for suffix in _SUFFIXES.split())
 """What is taken from a folder. A file that is named itself is taken whatever its suffix."""
 
 MANIFEST_SUFFIXES = frozenset({".csv", ".jsonl"})
@@ -89,15 +91,20 @@ def find(requests: list[str]) -> tuple[list[Source], list[str]]:
 
 def _expand(request: str) -> Iterator[Source]:
     path = Path(request).absolute()
+    if path.exists():
+        yield from _at(path)
+    else:
+        for match in sorted(glob.glob(request, recursive=True)):  # noqa: PTH207 (Path.glob is relative)
+            yield from _at(Path(match).absolute())
+
+
+def _at(path: Path) -> Iterator[Source]:
     if path.is_dir():
         yield from _folder(path)
-    elif path.suffix.lower() in MANIFEST_SUFFIXES and path.is_file():
+    elif path.suffix.lower() in MANIFEST_SUFFIXES:
         yield from read_manifest(path)
-    elif path.exists():
-        yield Source(root=path.parent, root_kind="files", name=_text(path.name), path=path)
     else:
-        for match in sorted(glob.glob(request, recursive=True)):
-            yield from _expand(glob.escape(match) if not os.path.exists(match) else match)  # noqa: PTH110
+        yield Source(root=path.parent, root_kind="files", name=_text(path.name), path=path)
 
 
 def _folder(root: Path) -> Iterator[Source]:

@@ -26,8 +26,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""Turn libraries of long videos into [bold]evidence catalogs[/]: timestamped text, each line of which
-leads back to the exact seconds and frames that it came from.
+    help="""Turn libraries of long videos into [bold]evidence catalogs[/]: timestamped text, each
+line of which leads back to the exact seconds and frames that it came from.
 
 [bold]Start here[/]
 
@@ -37,7 +37,7 @@ leads back to the exact seconds and frames that it came from.
 
   evicat show my_video.mp4 --catalog my.catalog
 
-Exit codes: 0 all done, 2 wrong usage, 3 finished with failures. Set EVICAT_CATALOG to leave --catalog out.""",
+Exit codes: 0 all done, 2 wrong usage, 3 finished with failures. EVICAT_CATALOG stands in for --catalog.""",
 )
 
 CatalogOption = Annotated[

@@ -111,4 +111,4 @@ class WindowResult(Model):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     context_hash: str = ""
-    """Hash of what this window read beside its own pixels: dialogue, other entries, the previous narrative."""
+    """Hash of what this window read beside its pixels: dialogue, other entries, the previous narrative."""

@@ -55,7 +55,7 @@ class Unit(Model):
     scale: str
     condition_id: str = ""
     inputs_hash: str = ""
-    """Hash of what the unit reads beside the asset's bytes: side-car subtitles, track choice, other entries."""
+    """Hash of what the unit reads beside the asset's bytes: side-car subtitles, choice of track."""
 
     @property
     def unit_id(self) -> str:
