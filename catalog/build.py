@@ -1,6 +1,6 @@
 """The whole way of one asset, usable without any scheduler.
 
-    with Kit(load_recipe("default"), Profile()) as kit, Store.open(uri, write=True) as store:
+    with Kit(load_recipe("default"), Profile()) as kit, Store.connect(uri, write=True, create=True) as store:
         build(Path("film.mp4"), kit, store)
 
 ``flows/ingest.py`` runs the same stages for a library.
@@ -13,7 +13,7 @@ from pathlib import Path
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.identity import hash_file
-from evicat.catalog.media.probe import read_facts
+from evicat.catalog.media.probe import probe_isolated
 from evicat.catalog.stages import embed, narrate, see, transcribe
 from evicat.schemas.asset import Asset
 from evicat.schemas.sink import Sink
@@ -23,22 +23,28 @@ STAGES = (transcribe, see, narrate, embed)
 """In this order: each reads what those before it wrote."""
 
 
-def probe(path: Path, kit: Kit, *, source_id: str | None = None, clip: Span | None = None) -> Asset:
-    """Identity and facts of a media file, or of the cut ``clip`` of it.
+def probe(
+    path: Path,
+    kit: Kit,
+    asset_id: str,
+    size_bytes: int,
+    *,
+    source_id: str | None = None,
+    clip: Span | None = None,
+) -> Asset:
+    """Facts of a media file, or of the cut ``clip`` of it; ``asset_id`` is that of the whole file.
 
     Raises:
         AssetError: the file cannot be read, or is no media.
     """
-    asset_id, size_bytes = hash_file(path)
-    timeout_s = kit.profile.decode_timeout_seconds
-    return read_facts(
+    return probe_isolated(
         kit.workers,
         path,
         asset_id=asset_id,
         size_bytes=size_bytes,
         source_id=source_id,
         clip=clip,
-        timeout_s=timeout_s,
+        timeout_s=kit.profile.decode_timeout_seconds,
     )
 
 
@@ -48,9 +54,9 @@ def build(path: Path, kit: Kit, sink: Sink) -> Job:
     Raises:
         AssetError: the file cannot be read, or is no media. What fails later is an outcome in the ledger.
     """
-    for producer in kit.sources:
+    for producer in kit.producers:
         sink.add_producer(producer)
-    asset = probe(path, kit)
+    asset = probe(path, kit, *hash_file(path))
     sink.add_asset(asset)
     job = plan(asset, path, kit)
     for stage in STAGES:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evicat.catalog.kit import Kit
-from evicat.catalog.media.subtitles import SubtitleTrack, choose_track, find_sidecars, sidecar_at
+from evicat.catalog.media.subtitles import SubtitleTrack, choose_track, find_sidecars
 from evicat.schemas.asset import Asset
 from evicat.schemas.grid import windows
 from evicat.schemas.identity import Producer, Unit
-from evicat.schemas.model import content_hash
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
@@ -59,15 +58,16 @@ def plan(
 
     ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
     A picture scale without a picture stream has no unit.
+
+    Raises:
+        AssetError: the subtitles cannot be read.
     """
     speech = kit.recipe.speech
     track = None
     if speech and speech.subtitles != "never":
-        sidecars = [sidecar_at(subtitle)] if subtitle else find_sidecars(path)
+        sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
         track = choose_track(sidecars, asset.subtitles, speech.languages)
-    inputs = ""
-    if track:
-        inputs = content_hash([track.inputs_hash(), subtitle_offset_us])
+    inputs = track.inputs_hash(subtitle_offset_us) if track else ""
     return Job(
         path=path,
         asset=asset,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from evicat.catalog.describers.base import Describer
 from evicat.catalog.describers.loaders import load_describer
@@ -40,11 +40,15 @@ class Kit:
     def __init__(self, recipe: Recipe, profile: Profile) -> None:
         self.recipe = recipe
         self.profile = profile
-        self.describers: dict[str, Describer] = {s.name: load_describer(s, profile) for s in recipe.scales}
-        self.transcriber: Transcriber | None = None
+        self.describers: dict[str, Describer[Any]] = {
+            s.name: load_describer(s, profile) for s in recipe.scales
+        }
+        self.transcriber: Transcriber[Any] | None = None
         if recipe.speech and recipe.speech.transcriber:
             self.transcriber = load_transcriber(recipe.speech, profile)
-        self.embedder: Embedder | None = load_embedder(recipe.embedder, profile) if recipe.embedder else None
+        self.embedder: Embedder[Any] | None = (
+            load_embedder(recipe.embedder, profile) if recipe.embedder else None
+        )
         self.workers = WorkerPool()
         self._locks: dict[int, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -64,6 +68,11 @@ class Kit:
             lock = self._locks.setdefault(id(component), threading.Lock())
         with lock:
             yield component
+
+    @property
+    def producers(self) -> list[Producer]:
+        """Everything that writes: the sources, and what embeds each of them."""
+        return [*self.sources, *(made for each in self.sources if (made := self.embedding(each)))]
 
     def source(self, producer_id: str) -> Producer:
         """The producer with this id."""

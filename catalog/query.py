@@ -9,7 +9,7 @@ Every answer is a polars frame with one declared schema, whatever matched.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from evicat.schemas.identity import Producer
 from evicat.schemas.recipe import EmbedderOptions, Profile
 from evicat.schemas.span import Span
 from evicat.storage.reader import Reader
-from evicat.storage.tables import sql_literal
+from evicat.storage.sql import sql_equals, sql_in, sql_literal
 
 Mode = Literal["hybrid", "text", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
@@ -32,18 +32,18 @@ CANDIDATES = 5
 """Rankings are read this many times deeper than asked: to be fused, and as long texts have several parts."""
 
 ENTRY_SCHEMA = pl.Schema(
-    {
-        "entry_id": pl.String,
-        "video": pl.String,
-        "asset_id": pl.String,
-        "start_s": pl.Float64,
-        "end_s": pl.Float64,
-        "kind": pl.String,
-        "scale": pl.String,
-        "text": pl.String,
-    }
+    [
+        ("entry_id", pl.String()),
+        ("video", pl.String()),
+        ("asset_id", pl.String()),
+        ("start_s", pl.Float64()),
+        ("end_s", pl.Float64()),
+        ("kind", pl.String()),
+        ("scale", pl.String()),
+        ("text", pl.String()),
+    ]
 )
-HIT_SCHEMA = pl.Schema({**ENTRY_SCHEMA, "score": pl.Float64})
+HIT_SCHEMA = pl.Schema([*ENTRY_SCHEMA.items(), ("score", pl.Float64())])
 _COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
 
 
@@ -67,13 +67,8 @@ class Catalog:
         """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``."""
         names, videos = self._read("names"), self._read("videos")
         return (
-            names.select(pl.col("name").alias("video"), "asset_id", "benchmark", "split", "message")
+            names.select(pl.col("name").alias("video"), "asset_id", "benchmark", "split")
             .join(videos.drop("facts"), on="asset_id", how="left")
-            .with_columns(
-                pl.coalesce("status", pl.lit("failed")).alias("status"),
-                pl.coalesce(pl.col("message_right"), pl.col("message")).alias("message"),
-            )
-            .drop("message_right")
             .sort("video")
         )
 
@@ -134,8 +129,7 @@ class Catalog:
         text = self._by_text(query, where, depth) if mode != "vector" else {}
         vector = self._by_vector(query, where, depth) if mode != "text" else {}
         scores = _fuse(text, vector) if mode == "hybrid" else text or vector
-        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
-        return self._hits(dict(best))
+        return self._hits(scores).head(limit)
 
     def _by_text(self, query: str, where: str, depth: int) -> dict[str, float]:
         table = self._reader.table("entries")
@@ -144,7 +138,7 @@ class Catalog:
         search = table.search(query, query_type="fts", fts_columns="text").where(
             _and(where, only), prefilter=True
         )
-        rows = search.select(["entry_id"]).limit(depth).to_arrow().to_pylist()
+        rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
         return {row["entry_id"]: float(row["_score"]) for row in rows}
 
     def _by_vector(self, query: str, where: str, depth: int) -> dict[str, float]:
@@ -161,7 +155,7 @@ class Catalog:
         return scores
 
     @cached_property
-    def _embedders(self) -> dict[str, Embedder]:
+    def _embedders(self) -> dict[str, Embedder[Any]]:
         """The embedder of each vector table, ready for queries."""
         found = {}
         for name, producer in self._reader.embedders().items():
@@ -171,14 +165,11 @@ class Catalog:
     def _hits(self, scores: dict[str, float]) -> pl.DataFrame:
         if not scores:
             return HIT_SCHEMA.to_frame()
-        ids = ", ".join(sql_literal(entry_id) for entry_id in scores)
-        rows = self._named(self._read("entries", f"entry_id IN ({ids})", _COLUMNS), ENTRY_SCHEMA)
+        rows = self._named(self._read("entries", sql_in("entry_id", scores), _COLUMNS), ENTRY_SCHEMA)
         score = pl.col("entry_id").replace_strict(scores, return_dtype=pl.Float64).alias("score")
-        return (
-            rows.with_columns(score)
-            .sort(["score", "entry_id"], descending=[True, False])
-            .match_to_schema(HIT_SCHEMA)
-        )
+        length = pl.col("end_s") - pl.col("start_s")
+        by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
+        return rows.with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
 
     def _named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
         video = (
@@ -213,14 +204,13 @@ class Catalog:
     ) -> str:
         terms = []
         if video is not None:
-            ids = ", ".join(sql_literal(asset_id) for asset_id in self.asset_ids(video))
-            terms.append(f"asset_id IN ({ids})")
+            terms.append(sql_in("asset_id", self.asset_ids(video)))
         if kind is not None:
             if kind not in KINDS:
                 raise UnknownNameError("kind", kind, list(KINDS))
-            terms.append(f"kind = {sql_literal(kind)}")
+            terms.append(sql_equals("kind", kind))
         if between is not None:
-            terms.append(f"start_s < {between.end_s!r} AND end_s > {between.start_s!r}")
+            terms.append(f"start_s < {sql_literal(between.end_s)} AND end_s > {sql_literal(between.start_s)}")
         return _and(*terms)
 
     def _read(self, table: str, where: str = "", columns: list[str] | None = None) -> pl.DataFrame:
@@ -245,7 +235,7 @@ def _fuse(*rankings: dict[str, float]) -> dict[str, float]:
     return fused
 
 
-def _embedder(producer: Producer, profile: Profile) -> Embedder:
+def _embedder(producer: Producer, profile: Profile) -> Embedder[Any]:
     """The embedder that made a vector table.
 
     Raises:

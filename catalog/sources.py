@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -33,8 +33,7 @@ class Source:
 
     root: Path
     """The folder or manifest that it was found through; a file's own folder where it was named itself."""
-    root_kind: str
-    """``folder``, ``manifest`` or ``files``."""
+    root_kind: Literal["folder", "manifest", "files"]
     name: str
     """Video name: the path relative to the root, or the manifest's id."""
     path: Path

@@ -11,15 +11,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from evicat.catalog.describers.base import Describer, WindowInput
 from evicat.catalog.entries import described, spoken
 from evicat.catalog.job import Job
 from evicat.catalog.kit import Kit
-from evicat.catalog.media.audio import read_audio
+from evicat.catalog.media.audio import read_audio_isolated
 from evicat.catalog.media.frame import Frame
 from evicat.catalog.media.frames import Wanted, frame_times, read_windows
-from evicat.catalog.media.subtitles import read_track
+from evicat.catalog.media.subtitles import SubtitleTrack, TrackText, read_track_isolated
 from evicat.catalog.transcribers.clean import transcribe_pieces
 from evicat.schemas.entry import SPEECH_WITHHELD, Entry, Outcome, Vector, WindowResult
 from evicat.schemas.errors import AssetError, WindowError
@@ -52,7 +55,7 @@ def transcribe(job: Job, kit: Kit, sink: Sink) -> None:
 def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[WindowResult]:
     if job.track:
         started = time.perf_counter()
-        cues = read_track(job.path, job.asset, job.track, job.subtitle_offset_us)
+        cues = _cues(job, kit, job.track)
         if cues.segments or kit.transcriber is None:
             rejected = (
                 f"{len(cues.rejected)} cues rejected: {'; '.join(cues.rejected[:5])}" if cues.rejected else ""
@@ -62,12 +65,21 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     if job.asset.audio is None or kit.transcriber is None:
         return
     language = kit.recipe.speech.language if kit.recipe.speech else None
-    pieces = read_audio(kit.workers, job.path, job.asset, kit.profile.decode_timeout_seconds)
+    timeout_s = kit.profile.decode_timeout_seconds
+    sound = read_audio_isolated(kit.workers, job.path, job.asset, timeout_s=timeout_s)
+    pieces = ((piece.start_us, piece.samples) for piece in sound)
     with kit.using(kit.transcriber) as transcriber:
         started = time.perf_counter()
         for span, segments in transcribe_pieces(transcriber, pieces, language=language, skip_starts=have):
             yield _speech_result(unit, span, segments, started, "no speech")
             started = time.perf_counter()
+
+
+def _cues(job: Job, kit: Kit, track: SubtitleTrack) -> TrackText:
+    timeout_s, offset_us = kit.profile.decode_timeout_seconds, job.subtitle_offset_us
+    return read_track_isolated(
+        kit.workers, job.path, job.asset, track, offset_us=offset_us, timeout_s=timeout_s
+    )
 
 
 def _speech_result(
@@ -134,7 +146,9 @@ def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple
         )
         for look in looks
     ]
-    return read_windows(kit.workers, job.path, job.asset, wanted, kit.profile.decode_timeout_seconds)
+    return read_windows(
+        kit.workers, job.path, job.asset, wanted, timeout_s=kit.profile.decode_timeout_seconds
+    )
 
 
 def narrate(job: Job, kit: Kit, sink: Sink) -> None:
@@ -144,7 +158,7 @@ def narrate(job: Job, kit: Kit, sink: Sink) -> None:
             continue
         sources = [*job.local.values(), *([job.speech] if job.speech else [])]
         entries = sorted(
-            (entry for source in sources for entry in sink.entries(source)),
+            (entry for source in sources for entry in _entries(sink, source)),
             key=lambda e: (e.span, e.entry_id),
         )
         with _opened(sink, unit) as have:
@@ -166,7 +180,7 @@ def _context(span: Span, entries: list[Entry]) -> WindowInput:
     return WindowInput(span, speech=speech, entries=overlapping)
 
 
-def _describe(job: Job, describer: Describer, unit: Unit, window: WindowInput) -> WindowResult:
+def _describe(job: Job, describer: Describer[Any], unit: Unit, window: WindowInput) -> WindowResult:
     started = time.perf_counter()
     facts = {"context_hash": _context_hash(window)}
     if "frames" in describer.reads and not window.frames:
@@ -198,7 +212,7 @@ def embed(job: Job, kit: Kit, sink: Sink) -> None:
         unit = job.embedding(kit, source)
         if unit is None or sink.is_complete(unit):
             continue
-        entries = [e for e in sink.entries(source) if not SPEECH_WITHHELD & set(e.flags)]
+        entries = [e for e in _entries(sink, source) if not SPEECH_WITHHELD & set(e.flags)]
         with _opened(sink, unit) as have:
             for span in windows(job.asset.duration_us, CHUNK_US):
                 if span.start_us not in have:
@@ -216,7 +230,8 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
             for entry in entries
             for number, part in enumerate(embedder.parts(entry.text))
         ]
-        matrix = embedder.embed([part for _, _, part in parts]) if parts else []
+        texts = [part for _, _, part in parts]
+        matrix = embedder.embed(texts) if texts else np.empty((0, 0), np.float32)
     vectors = tuple(
         Vector(
             entry_id=entry.entry_id,
@@ -227,7 +242,7 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
             kind=entry.kind,
             scale=entry.scale,
             span=entry.span,
-            vector=None if row[0] != row[0] else tuple(row.tolist()),
+            vector=None if np.isnan(row[0]) else tuple(row.tolist()),
         )
         for (entry, number, _), row in zip(parts, matrix, strict=True)
     )
@@ -238,6 +253,10 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
         seconds=time.perf_counter() - started,
         context_hash=content_hash([[entry.entry_id, entry.text] for entry in entries]),
     )
+
+
+def _entries(sink: Sink, unit: Unit) -> list[Entry]:
+    return [entry for _, result in sorted(sink.results(unit).items()) for entry in result.entries]
 
 
 def _rest(job: Job, from_us: int) -> Span:

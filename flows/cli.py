@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -79,7 +79,7 @@ def index(
 
     with bars(console) as observer:
         OBSERVER.set(observer)
-        summary: Summary = ingest(paths, catalog, recipe, profile)
+        summary = cast("Summary", ingest(paths, catalog, recipe, profile))
     _print_summary(summary)
     if not summary.all_done:
         raise typer.Exit(EXIT_FAILURES)

@@ -10,26 +10,35 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 from prefect import flow, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from prefect.utilities.annotations import quote
 
 from evicat.catalog import build
-from evicat.catalog.job import Job
+from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.recipes import load_profile, load_recipe
 from evicat.catalog.sources import Source, find
+from evicat.flows.library import Library, doubts
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
-from evicat.schemas.errors import AssetError, IntegrityError, UsageError
+from evicat.schemas.entry import WindowResult
+from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UsageError
+from evicat.schemas.identity import Unit
+from evicat.schemas.span import US
 from evicat.storage.store import Store
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 COMMIT_EVERY_SECONDS = 5.0
 """How often a run asks the store whether a commit is due."""
 
@@ -48,9 +57,14 @@ OBSERVER: ContextVar[Observer | None] = ContextVar("evicat_observer", default=No
 """Set it before calling :func:`ingest` to watch the run from the same process."""
 
 
+def _whole(value: T) -> T:
+    """``value`` as a task parameter that Prefect hands on without looking into it."""
+    return cast(T, quote(value))
+
+
 @task(name="probe", task_run_name="probe {name}", cache_policy=NO_CACHE)
-def _probe(name: str, source: Source, kit: Kit) -> Asset:
-    return build.probe(source.path, kit, source_id=source.source_id, clip=source.clip)
+def _probe(name: str, source: Source, asset_id: str, size_bytes: int, kit: Kit) -> Asset:
+    return build.probe(source.path, kit, asset_id, size_bytes, source_id=source.source_id, clip=source.clip)
 
 
 @task(name="stage", task_run_name="{stage} {name}", cache_policy=NO_CACHE)
@@ -58,14 +72,14 @@ def _stage(stage: str, name: str, job: Job, kit: Kit, store: Store) -> None:
     getattr(build, stage)(job, kit, store)
 
 
-@flow(name="evicat-ingest", flow_run_name="ingest into {catalog}", validate_parameters=True)
+@flow(name="evicat-ingest", flow_run_name="ingest into {catalog}")
 def ingest(
     paths: list[str], catalog: str, recipe: str = "default", profile: str | None = None
 ) -> State[Summary]:
     """Index every video that ``paths`` mean (files, folders, globs, manifests) into the catalog at a URI.
 
-    The run's state is ``Completed``, named ``FinishedWithFailures`` where something failed; its result is
-    the :class:`Summary`, which is also published as a Markdown artifact.
+    The run ends ``Completed``; its state is named ``FinishedWithFailures`` where something failed. Its result
+    is the :class:`Summary`, which is also published as a Markdown artifact.
 
     Raises:
         UsageError: the recipe, profile, manifest or catalog is wrong, or nothing was found at all.
@@ -74,63 +88,129 @@ def ingest(
     sources, problems = find(paths)
     if not sources:
         raise UsageError("; ".join(problems) or "no paths were given")
-    with Kit(load_recipe(recipe), load_profile(profile)) as kit, Store.open(catalog, write=True) as store:
-        summary = Summary(catalog=catalog, recipe=kit.recipe.name)
-        for problem in problems:
-            summary.add_failure(problem.split(": ")[-1], problem)
+    settings = load_profile(profile)
+    with (
+        Kit(load_recipe(recipe), settings) as kit,
+        _WatchedStore.connect(catalog, write=True, create=True, work_dir=settings.work_dir) as store,
+    ):
+        summary = Summary(catalog=catalog, recipe=kit.recipe.name, problems=problems)
         _Run(kit, store, summary).index(sources)
     summary.wall_seconds = time.perf_counter() - started
     create_markdown_artifact(summary.markdown(), key="evicat-ingest", description=f"Indexed into {catalog}")
-    if summary.all_done:
-        return Completed(message=f"{len(summary.made)} videos indexed", data=summary)
-    return Completed(
-        name="FinishedWithFailures", message=f"{len(summary.failures)} videos failed", data=summary
-    )
+    name = "Completed" if summary.all_done else "FinishedWithFailures"
+    return Completed(name=name, message=summary.headline(), data=summary)
+
+
+class _StoppedError(Exception):
+    """Another video met a fatal error, or the user stops the run; what is journalled waits for the next."""
+
+
+class _WatchedStore(Store):
+    """A store that tells of each result after it is durable."""
+
+    on_result: Callable[[Unit, WindowResult], None]
+
+    def write(self, unit: Unit, result: WindowResult) -> None:
+        super().write(unit, result)
+        self.on_result(unit, result)
 
 
 class _Run:
     """One run over a library: what its threads share."""
 
-    def __init__(self, kit: Kit, store: Store, summary: Summary) -> None:
+    def __init__(self, kit: Kit, store: _WatchedStore, summary: Summary) -> None:
         self.kit = kit
         self.store = store
         self.summary = summary
         self.observer = OBSERVER.get()
+        self.library = Library(store)
         self.stop = threading.Event()
         self._taken: set[str] = set()
+        self._remaining: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
-        store.on_write = self._on_write
+        store.on_result = self._on_result
 
     def index(self, sources: list[Source]) -> None:
-        for producer in self.kit.sources:
+        """Index all sources side by side; the first fatal error stops the others and is raised."""
+        for producer in self.kit.producers:
             self.store.add_producer(producer)
         with ThreadPoolExecutor(self.kit.profile.videos_at_once, thread_name_prefix="video") as pool:
-            futures = [pool.submit(copy_context().run, self._video, source) for source in sources]
-            self._wait(futures)
-        self.store.finish()
+            try:
+                self._wait({pool.submit(copy_context().run, self._video, source) for source in sources})
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
-    def _wait(self, futures: list[Future[None]]) -> None:
-        """Commit while the videos run; the first fatal error ends the run."""
-        pending = set(futures)
-        try:
-            while pending:
-                done, pending = wait(pending, timeout=COMMIT_EVERY_SECONDS, return_when="FIRST_COMPLETED")
-                for future in done:
-                    future.result()
-                self.store.commit()
-        except BaseException:
-            self.stop.set()
-            raise
+    def _wait(self, pending: set[Future[None]]) -> None:
+        """Commit what is finished while the videos run."""
+        while pending:
+            done, pending = wait(pending, timeout=COMMIT_EVERY_SECONDS, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+            self.store.commit()
 
     def _video(self, source: Source) -> None:
-        if self.stop.is_set():
-            return
         try:
             self._index_video(source)
-        except AssetError as error:
+        except (AssetError, BusyError) as error:
             self.summary.add_failure(source.name, str(error))
-        except (UsageError, IntegrityError):
+        except (UsageError, IntegrityError, _StoppedError):
             raise
-        except Exception as error:  # one video must not end the others; the traceback is in the log
+        except Exception as error:  # one video must not end the others; logged with its traceback
             log.exception("%s: unexpected error", source.name)
             self.summary.add_failure(source.name, f"unexpected {type(error).__name__}: {error}; see the log")
+
+    def _index_video(self, source: Source) -> None:
+        asset = self.library.asset(source, self._probe)
+        with self._lock:
+            is_copy = asset.asset_id in self._taken
+            self._taken.add(asset.asset_id)
+        if is_copy:
+            self.summary.add_copy()
+            return
+        if doubt := doubts(source, asset):
+            self.summary.add_warning(source.name, doubt)
+        offset_us = source.subtitle_offset_us
+        job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
+        if job.is_complete(self.kit, self.store):
+            self.summary.add_unchanged()
+            return
+        with self._watching(job):
+            for stage in build.STAGES:
+                _stage(stage.__name__, source.name, _whole(job), _whole(self.kit), _whole(self.store))
+        self.summary.add_video(source.name, job.timeline.duration_us / US)
+
+    def _probe(self, source: Source, asset_id: str, size_bytes: int) -> Asset:
+        return _probe(source.name, _whole(source), asset_id, size_bytes, _whole(self.kit))
+
+    @contextmanager
+    def _watching(self, job: Job) -> Iterator[None]:
+        """Tell the observer what this video is going to take, and in the end that it is through."""
+        units = [*job.units, *(job.embedding(self.kit, unit) for unit in job.units)]
+        missing = [unit for unit in units if unit and not self.store.is_complete(unit)]
+        seconds = job.timeline.duration_us / US
+        with self._lock:
+            self._remaining.update({unit.unit_id: (unit.scale, seconds) for unit in missing})
+        for unit in missing:
+            self._tell("planned", unit.scale, seconds)
+        try:
+            yield
+        finally:
+            for unit in missing:
+                scale, rest = self._remaining.pop(unit.unit_id)
+                self._tell("advanced", scale, rest)
+
+    def _on_result(self, unit: Unit, result: WindowResult) -> None:
+        self.summary.add_result(unit, result)
+        seconds = result.span.duration_us / US
+        with self._lock:
+            scale, rest = self._remaining[unit.unit_id]
+            self._remaining[unit.unit_id] = (scale, rest - seconds)
+        self._tell("advanced", scale, seconds)
+        if self.stop.is_set():
+            raise _StoppedError
+
+    def _tell(self, what: str, scale: str, seconds: float) -> None:
+        if self.observer:
+            getattr(self.observer, what)(scale, seconds)

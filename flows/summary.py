@@ -22,8 +22,12 @@ class Summary:
     """Videos for which something was made."""
     unchanged: int = 0
     copies: int = 0
+    problems: list[str] = field(default_factory=list)
+    """Requests that mean no video."""
+    warnings: dict[str, str] = field(default_factory=dict)
+    """Video name -> what a user should know of a file that was used all the same."""
     failures: dict[str, str] = field(default_factory=dict)
-    """Video name (or request) -> why nothing, or not everything, was made of it."""
+    """Video name -> why nothing, or not everything, was made of it."""
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
@@ -41,6 +45,18 @@ class Summary:
         with self._lock:
             self.failures[name] = reason
 
+    def add_warning(self, name: str, doubt: str) -> None:
+        with self._lock:
+            self.warnings[name] = doubt
+
+    def add_copy(self) -> None:
+        with self._lock:
+            self.copies += 1
+
+    def add_unchanged(self) -> None:
+        with self._lock:
+            self.unchanged += 1
+
     def add_video(self, name: str, seconds: float) -> None:
         with self._lock:
             self.made.append(name)
@@ -52,25 +68,38 @@ class Summary:
 
     @property
     def all_done(self) -> bool:
-        return not self.failures and not self.failed_windows
+        return not (self.problems or self.failures or self.failed_windows)
+
+    def headline(self) -> str:
+        """One line: how many videos, and what went wrong."""
+        counts = [(len(self.made), "indexed"), (self.unchanged, "unchanged"), (self.copies, "copies")]
+        failed = [
+            (len(self.failures) + len(self.problems), "failed"),
+            (self.failed_windows, "failed windows"),
+        ]
+        shown = [f"{count} {what}" for count, what in [*counts, *failed] if count]
+        return ", ".join(shown) or "nothing to do"
 
     def markdown(self) -> str:
         """A short report for people: counts, outcomes by scale, failures by name."""
         lines = [
             f"## {'Finished' if self.all_done else 'Finished with failures'}",
             "",
-            f"Catalog `{self.catalog}`, recipe `{self.recipe}`: {len(self.made)} videos indexed "
-            f"({self.video_seconds / 3600:.2f} h in {self.wall_seconds:.1f} s), {self.unchanged} unchanged, "
-            f"{self.copies} copies, {len(self.failures)} failed, {self.failed_windows} failed windows.",
+            f"Videos: {self.headline()}. Catalog `{self.catalog}`, recipe `{self.recipe}`, "
+            f"{self.video_seconds:.0f} s of video in {self.wall_seconds:.1f} s.",
         ]
         if self.outcomes:
             lines += ["", "| scale | outcome | windows | entries |", "|---|---|---:|---:|"]
             for (scale, outcome), count in sorted(self.outcomes.items()):
                 entries = self.entries[scale] if outcome == Outcome.DONE else 0
                 lines.append(f"| {scale} | {outcome} | {count} | {entries} |")
-        if self.failures:
-            lines += ["", "| video | what was wrong |", "|---|---|"]
+        if self.failures or self.problems:
+            lines += ["", "| failed | what was wrong |", "|---|---|"]
+            lines += [f"| | {_cell(problem)} |" for problem in self.problems]
             lines += [f"| `{name}` | {_cell(reason)} |" for name, reason in sorted(self.failures.items())]
+        if self.warnings:
+            lines += ["", "| used, but | why |", "|---|---|"]
+            lines += [f"| `{name}` | {_cell(doubt)} |" for name, doubt in sorted(self.warnings.items())]
         return "\n".join(lines) + "\n"
 
 

@@ -59,8 +59,10 @@ def status(console: Console, catalog: Catalog) -> None:
     table.add_column("entries", justify="right")
     producers = {row["producer_id"]: row for row in catalog.producers().to_dicts()}
     for video in videos.to_dicts():
-        own = units.filter(pl.col("asset_id") == video["asset_id"]).sort("kind", "scale")
-        _status_rows(table, video, own.to_dicts(), producers)
+        own = units.filter(pl.col("asset_id") == video["asset_id"])
+        made = own.filter(pl.col("kind") != "embedding").sort("kind", "scale")
+        _status_rows(table, video, made.to_dicts(), producers)
+        _vector_row(table, own.filter(pl.col("kind") == "embedding"), producers)
     console.print(table)
     _failures(console, videos, catalog.coverage())
 
@@ -69,7 +71,7 @@ def _status_rows(
     table: Table, video: dict[str, Any], units: list[dict[str, Any]], producers: dict[str, dict[str, Any]]
 ) -> None:
     name = escape(video["video"])
-    length = format_time(to_us(video["duration_s"])) if video["duration_s"] else ""
+    length = _clock(video["duration_s"]) if video["duration_s"] else ""
     if not units:
         table.add_row(name, length, f"[red]{video['status']}[/]", "", escape(video["message"] or ""), "")
     for unit in units:
@@ -79,10 +81,22 @@ def _status_rows(
             length,
             unit["scale"],
             f"{producer['component']} {unit['producer_id'][:8]}",
-            _outcomes(unit) + ("" if unit["complete"] else " [yellow]unfinished[/]"),
+            _windows(unit),
             str(unit["entries"]),
         )
         name = length = ""
+
+
+def _vector_row(table: Table, units: pl.DataFrame, producers: dict[str, dict[str, Any]]) -> None:
+    """Each unit of entries has an embedding unit of its own; here they are one line."""
+    if len(units):
+        component = producers[units["producer_id"][0]]["component"]
+        counts = units.select(pl.col([outcome.value for outcome in Outcome]).sum(), pl.col("complete").all())
+        table.add_row("", "", "vectors", component, _windows(counts.to_dicts()[0]), "")
+
+
+def _windows(unit: dict[str, Any]) -> str:
+    return _outcomes(unit) + ("" if unit["complete"] else " [yellow]unfinished[/]")
 
 
 def _outcomes(unit: dict[str, Any]) -> str:
@@ -114,4 +128,9 @@ def recipes(console: Console, shipped: dict[str, Recipe]) -> None:
 
 
 def _times(row: dict[str, Any]) -> str:
-    return f"{format_time(to_us(row['start_s']))}-{format_time(to_us(row['end_s']))}"
+    return f"{_clock(row['start_s'])}-{_clock(row['end_s'])}"
+
+
+def _clock(seconds: float) -> str:
+    """To the millisecond; ``--json`` has every digit."""
+    return format_time(to_us(round(seconds, 3)))

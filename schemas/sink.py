@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .asset import Asset
-from .entry import Entry, WindowResult
+from .entry import WindowResult
 from .identity import Producer, Unit
 
 
@@ -32,8 +32,8 @@ class Sink(Protocol):
         and the next results replace them all.
         """
 
-    def entries(self, unit: Unit) -> list[Entry]:
-        """Entries of the unit so far, in time order; reading only, claims nothing."""
+    def results(self, unit: Unit) -> dict[int, WindowResult]:
+        """As :meth:`open`, for reading only: claims nothing, and holds what was sealed."""
 
     def write(self, unit: Unit, result: WindowResult) -> None:
         """Append one result durably; it replaces an earlier one of the same span start."""
