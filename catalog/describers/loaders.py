@@ -1,0 +1,62 @@
+"""All describers by the name that a recipe calls them. A new one gets one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pydantic import ValidationError
+
+from evicat.schemas.errors import RecipeError, UnknownNameError
+from evicat.schemas.recipe import Profile, Scale
+
+from .base import Describer
+
+DESCRIBERS: dict[str, str] = {
+    "sight": "evicat.catalog.describers.sight:Sight",
+    "digest": "evicat.catalog.describers.digest:Digest",
+}
+"""Name -> ``module:class``; the module is imported when the describer is first asked for."""
+
+
+def describer_class(name: str) -> type[Describer[Any]]:
+    """The class behind a name.
+
+    Raises:
+        UnknownNameError: no describer has this name.
+    """
+    if name not in DESCRIBERS:
+        raise UnknownNameError("describer", name, list(DESCRIBERS))
+    module, _, class_name = DESCRIBERS[name].partition(":")
+    found: type[Describer[Any]] = getattr(import_module(module), class_name)
+    return found
+
+
+def load_describer(scale: Scale, profile: Profile) -> Describer[Any]:
+    """The describer that a scale of a recipe asks for, with its options checked. Loads no weights.
+
+    Raises:
+        UnknownNameError: no describer has this name.
+        RecipeError: the describer makes another kind of entry, needs frames and gets none or the other way
+            round, or does not take these options.
+    """
+    found = describer_class(scale.describer)
+    where = f"scale {scale.name}, describer {scale.describer!r}"
+    if found.kind != scale.kind:
+        raise RecipeError(f"{where}: it makes kind = {found.kind!r}, got kind = {scale.kind!r}")
+    if "frames" in found.reads and scale.frames is None:
+        raise RecipeError(f"{where}: it needs frames; write frames = {{ per_window = 8, max_width = 640 }}")
+    if "frames" not in found.reads and scale.frames is not None:
+        raise RecipeError(f"{where}: it reads no frames; remove frames")
+    try:
+        options = found.options_class.model_validate(scale.options)
+    except ValidationError as error:
+        problems = "\n".join(_problem(item) for item in error.errors())
+        known = ", ".join(found.options_class.model_fields) or "none"
+        raise RecipeError(f"{where}: options do not fit:\n{problems}\n  known options: {known}") from None
+    return found(options, profile)
+
+
+def _problem(item: Any) -> str:
+    field = ".".join(str(part) for part in item["loc"]) or "options"
+    return f"  {field}: {item['msg']}, got {item['input']!r}"
