@@ -1,0 +1,131 @@
+"""The facts of a media file and of its timeline, found by reading it, not by believing its header.
+
+The picture's origin is the first frame that really decodes, which edit lists, hidden pre-roll and broken
+starts move away from the first packet. The end is where the last packet of the chosen picture and sound ends,
+whichever is later. Where a file holds less than its header promises, the last frame that decodes is the
+picture's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evicat.schemas.asset import Asset
+from evicat.schemas.errors import UnreadableMediaError
+from evicat.schemas.span import Span
+
+from .clip import cut
+from .clock import to_us
+from .facts import Chosen, Facts
+from .frames import Wanted, decode_steps
+from .scan import FileScan, scan_packets
+from .streams import decode_stream, only, open_media, pictures, sounds
+from .worker import WorkerPool
+
+T = TypeVar("T")
+
+_LAST_INSTANT_US = 1 << 60
+
+
+def probe(
+    path: Path, *, asset_id: str, size_bytes: int, source_id: str | None = None, clip: Span | None = None
+) -> Asset:
+    """Read the whole file once and state its facts.
+
+    Args:
+        asset_id: Identity of the file's bytes (``identity.hash_file``).
+        source_id: Identity of what it was made from, where that is known; else the file is its own source.
+        clip: In and out points on the file's own timeline: the facts of this cut, an asset of its own whose
+            timeline begins at the first frame at or after the in point (at the in point, where there is no
+            picture) and ends at the out point.
+
+    Raises:
+        UnreadableMediaError: not media, or nothing in it decodes.
+        AssetError: the in point lies at or beyond the end.
+    """
+    steps = probe_steps(path, asset_id, size_bytes, source_id, clip)
+    return next(asset for asset in steps if asset is not None)
+
+
+def probe_isolated(
+    pool: WorkerPool,
+    path: Path,
+    *,
+    asset_id: str,
+    size_bytes: int,
+    source_id: str | None = None,
+    clip: Span | None = None,
+    timeout_s: float,
+) -> Asset:
+    """:func:`probe` in a worker process.
+
+    Raises:
+        DecodeStalledError: no progress for ``timeout_s`` seconds.
+        DecoderCrashedError: the process died.
+    """
+    arguments = (path, asset_id, size_bytes, source_id, clip)
+    (asset,) = pool.run(probe_steps, *arguments, timeout_s=timeout_s, about=path)
+    return asset
+
+
+def probe_steps(
+    path: Path, asset_id: str, size_bytes: int, source_id: str | None, clip: Span | None
+) -> Iterator[Asset | None]:
+    """:func:`probe` with None as signs of life before the asset; what runs in a worker."""
+    scan = yield from _result(scan_packets(path))
+    picture = yield from _first_decoded(path, pictures, scan)
+    sound = yield from _first_decoded(path, sounds, scan)
+    if picture is None and sound is None:
+        raise UnreadableMediaError(f"{path}: neither picture nor sound in it decodes")
+    with open_media(path) as container:
+        facts = Facts(container, scan, picture, sound)
+        asset = facts.asset(asset_id, size_bytes, source_id or asset_id)
+    if "partial_file" in asset.flags:
+        asset = yield from _end_where_it_decodes(path, asset, facts)
+    if clip is not None:
+        asset = yield from cut(path, asset, clip, sound_end_us=facts.sound_end_us)
+    yield asset
+
+
+def _result(steps: Iterator[T | None]) -> Generator[None, None, T]:
+    """Hand on the signs of life of ``steps`` and return its one result."""
+    results: list[T] = []
+    for step in steps:
+        if step is None:
+            yield None
+        else:
+            results.append(step)
+    return results[0]
+
+
+def _first_decoded(
+    path: Path, candidates: Callable[[Any], list[Any]], scan: FileScan
+) -> Generator[None, None, Chosen | None]:
+    """The first of the candidate streams that has packets and gives a frame."""
+    with open_media(path) as container:
+        indices = [stream.index for stream in candidates(container)]
+    for index in indices:
+        if index not in scan.streams or not scan.streams[index].presented:
+            continue
+        with open_media(path) as container:
+            for frame in decode_stream(path, container, only(container, index)):
+                if frame is not None:
+                    return Chosen(index, frame, scan.streams[index])
+                yield None
+    return None
+
+
+def _end_where_it_decodes(path: Path, asset: Asset, facts: Facts) -> Generator[None, None, Asset]:
+    """End a partial file with the last frame that decodes, or with its sound where that is later."""
+    end_us = facts.sound_end_us or 0
+    if asset.video is not None and facts.last_picture is not None:
+        scan = facts.last_picture
+        last_us = to_us(scan.last_pts or 0, scan.time_base) - asset.origin_us
+        wanted = Wanted(Span(0, _LAST_INSTANT_US), (max(0, last_us),), max_width=16)
+        endless = asset.model_copy(update={"duration_us": _LAST_INSTANT_US})
+        _, frames = yield from _result(decode_steps(path, endless, [wanted]))
+        lasts = scan.lasts() if frames[-1].pts == scan.last_pts else scan.lasts(0)
+        end_us = max(end_us, frames[-1].time_us + to_us(lasts, scan.time_base))
+    return asset.model_copy(update={"duration_us": end_us, "decoded_until_us": end_us})
