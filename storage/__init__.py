@@ -1,1 +1,1 @@
-"""Tables, journal, staging, commit, head: where evidence is kept. Fulfils ``schemas.sink.Sink``."""
+"""Where catalogs are kept: tables, journals, staged chunks, group commits and the head that ties them."""

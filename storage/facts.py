@@ -1,0 +1,116 @@
+"""The small tables of a catalog, held in memory: units, videos, names, roots, producers."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.span import Span
+
+from .library import FileStamp, Root, Video, VideoName, storable
+from .reader import Reader
+from .rows import Row, producer_from_row
+from .tables import table_spec
+
+_COLUMNS: dict[str, list[str] | None] = {
+    "units": ["unit_id", "inputs_hash", "complete"],
+    "videos": None,
+    "names": None,
+    "roots": None,
+    "producers": None,
+}
+"""The tables that are held, and which of their columns; None: all."""
+
+
+class Facts:
+    """What planning asks for every asset, so it must cost no query. Threads may share it.
+
+    It mirrors one head, and on top of that what this process added and nobody has committed yet.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._lock = threading.Lock()
+        self._fresh: list[tuple[str, Row]] = []
+        self._rows: dict[str, dict[Any, Row]] = {}
+        self._places: dict[tuple[str, str, Span | None], VideoName] = {}
+        self.load(reader)
+
+    def load(self, reader: Reader) -> None:
+        """Mirror the head of ``reader`` from now on."""
+        loaded = {
+            table: reader.dataset(table).to_table(columns=columns).to_pylist()
+            for table, columns in _COLUMNS.items()
+        }
+        with self._lock:
+            self.head_number = reader.version
+            self._rows = {table: {} for table in _COLUMNS}
+            self._places = {}
+            for table, rows in loaded.items():
+                for row in rows:
+                    self._put(table, row)
+            for table, row in self._fresh:
+                self._put(table, row)
+
+    def holds(self, table: str, row: Row) -> bool:
+        """Whether a row is there already, word for word."""
+        with self._lock:
+            return self._rows[table].get(_key(table, row)) == row
+
+    def add(self, table: str, row: Row) -> None:
+        """Take in a row that is staged."""
+        with self._lock:
+            self._put(table, row)
+            self._fresh.append((table, row))
+
+    def _put(self, table: str, row: Row) -> None:
+        self._rows[table][_key(table, row)] = row
+        if table == "names":
+            name = VideoName.from_row(row)
+            self._places[name.root_id, name.path, name.clip] = name
+
+    def fresh_count(self) -> int:
+        """How many additions are not yet known to be committed."""
+        with self._lock:
+            return len(self._fresh)
+
+    def settle(self, count: int) -> None:
+        """The first ``count`` additions are committed."""
+        with self._lock:
+            del self._fresh[:count]
+
+    def note_unit(self, unit: Unit, *, complete: bool) -> None:
+        row = {"unit_id": unit.unit_id, "inputs_hash": unit.inputs_hash, "complete": complete}
+        self.add("units", row)
+
+    def knows_unit(self, unit_id: str) -> bool:
+        return (unit_id,) in self._rows["units"]
+
+    def is_complete(self, unit: Unit) -> bool:
+        row = self._rows["units"].get((unit.unit_id,))
+        return row is not None and row["complete"] and row["inputs_hash"] == unit.inputs_hash
+
+    def producer(self, producer_id: str) -> Producer | None:
+        row = self._rows["producers"].get((producer_id,))
+        return producer_from_row(row) if row else None
+
+    def roots(self) -> list[Root]:
+        return [Root(**row) for row in self._values("roots")]
+
+    def names(self) -> list[VideoName]:
+        return [VideoName.from_row(row) for row in self._values("names")]
+
+    def videos(self) -> list[Video]:
+        return [Video.from_row(row) for row in self._values("videos")]
+
+    def known_asset_id(self, root_id: str, path: str, stamp: FileStamp, clip: Span | None) -> str | None:
+        name = self._places.get((root_id, storable(path), clip))
+        return name.asset_id if name and name.stamp == stamp else None
+
+    def _values(self, table: str) -> list[Row]:
+        with self._lock:
+            return [row for _, row in sorted(self._rows[table].items(), key=lambda item: item[0])]
+
+
+def _key(table: str, row: Row) -> tuple[Any, ...]:
+    return tuple(row[column] for column in table_spec(table).key)

@@ -1,0 +1,60 @@
+"""Indexes: made once there is something to index, and brought up to date at the end of a run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .tables import VECTORS, table_spec
+from .transact import Tables
+
+log = logging.getLogger(__name__)
+
+VECTOR_INDEX_ROWS = 100_000
+"""From here on a vector index is faster than reading all vectors."""
+
+TEXT_OPTIONS = {
+    "base_tokenizer": "icu",
+    "stem": False,
+    "remove_stop_words": False,
+    "with_position": True,
+}
+"""Finds ``it's``, ``the``, ``cafe``, phrases, and languages that write without blanks."""
+
+
+def refresh(tables: Tables) -> None:
+    """Make missing indexes and take unindexed rows into the others; needs the commit lock.
+
+    Tables whose rows are all indexed get no new version.
+    """
+    for name in tables.names():
+        dataset = tables.dataset(name)
+        if dataset.count_rows():
+            _make_missing(name, dataset)
+            if unindexed_fragments(dataset):
+                dataset.optimize.optimize_indices()
+                dataset.checkout_latest()
+
+
+def unindexed_fragments(dataset: Any) -> dict[str, int]:
+    """Indexes that do not cover the whole table, and how many fragments each of them lacks."""
+    fragments = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    missing = {}
+    for index in dataset.describe_indices():
+        covered = {number for segment in index.segments for number in segment.fragment_ids}
+        if fragments - covered:
+            missing[index.name] = len(fragments - covered)
+    return missing
+
+
+def _make_missing(name: str, dataset: Any) -> None:
+    spec = table_spec(name)
+    present = {column for index in dataset.describe_indices() for column in index.field_names}
+    for column in spec.indexed:
+        if column not in present:
+            dataset.create_scalar_index(column, "BTREE")
+    if spec.searched and spec.searched not in present:
+        dataset.create_scalar_index(spec.searched, "INVERTED", **TEXT_OPTIONS)
+    if name.startswith(VECTORS) and "vector" not in present and dataset.count_rows() >= VECTOR_INDEX_ROWS:
+        log.info("making the vector index of %s: %d rows", name, dataset.count_rows())
+        dataset.create_index("vector", "IVF_FLAT", metric="cosine")

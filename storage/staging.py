@@ -1,0 +1,141 @@
+"""Staged chunks: immutable files that wait for the next group commit, in the order of their names.
+
+A sealed chunk is one Arrow file, a row per window result; facts of library and producers are JSON. The name
+of a file ends in the digest of its content, so that no broken byte gets into a table. (Arrow, not Parquet: of
+100 results with an entry each it writes and reads back in a quarter of the time, at the same size.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+from pydantic import Field
+
+from evicat.schemas.entry import WindowResult
+from evicat.schemas.identity import Unit
+from evicat.schemas.model import Model
+
+from .files import write_durably
+from .rows import Row, result_from_row, result_row
+from .tables import FIXED_TABLES, STAGED
+
+log = logging.getLogger(__name__)
+
+_META = b"evicat"
+_ABANDONED_S = 3600
+
+
+class ChunkFacts(Model):
+    """What a staged chunk says of its unit."""
+
+    unit: Unit
+    run_id: str
+    embedder_id: str = ""
+    complete_until_us: int | None = None
+    """Set where the results of the unit, this chunk included, tile ``[0, complete_until_us)``."""
+
+
+class FactRows(Model):
+    """Rows of one small table, as a staged JSON file."""
+
+    table: str = Field(pattern="^(" + "|".join(FIXED_TABLES) + ")$")
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class StagedChunk:
+    """A staged chunk that was read; ``results`` has the schema ``STAGED``."""
+
+    facts: ChunkFacts
+    results: pa.Table
+
+
+class StagingArea:
+    """The folder of staged files of one catalog. Threads may share it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._last = max(map(_sequence, self.files()), default=0)
+
+    def stage_chunk(self, facts: ChunkFacts, results: list[WindowResult]) -> Path:
+        """Write a chunk durably; ``results`` may be empty where only completion is to be noted."""
+        unit_id = facts.unit.unit_id
+        rows = pa.Table.from_pylist([result_row(result, unit_id) for result in results], schema=STAGED)
+        rows = rows.replace_schema_metadata({_META: facts.model_dump_json().encode()})
+        content = io.BytesIO()
+        with ipc.new_file(content, rows.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_table(rows)
+        return self._stage(unit_id, content.getvalue(), "arrow")
+
+    def stage_facts(self, table: str, rows: list[Row]) -> Path:
+        """Write rows of a small table durably."""
+        return self._stage("facts", FactRows(table=table, rows=rows).model_dump_json().encode(), "json")
+
+    def _stage(self, what: str, content: bytes, suffix: str) -> Path:
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns())
+            path = self.folder / f"{self._last:020d}-{what}-{_digest(content)}.{suffix}"
+        write_durably(path, content)
+        return path
+
+    def files(self) -> list[Path]:
+        """All staged files in the order in which they are to be committed."""
+        return sorted(path for path in self.folder.glob("[0-9]*") if path.suffix in (".arrow", ".json"))
+
+    def chunks_of(self, unit_id: str) -> list[StagedChunk]:
+        """Readable staged chunks of a unit in order; later ones of this unit will sort behind them."""
+        paths = sorted(self.folder.glob(f"[0-9]*-{unit_id}-*.arrow"))
+        with self._lock:
+            self._last = max([self._last, *map(_sequence, paths)])
+        return [chunk for path in paths if isinstance(chunk := self.read(path), StagedChunk)]
+
+    def read(self, path: Path) -> StagedChunk | FactRows | None:
+        """Content of a staged file; None where it is broken: it is set aside with a warning.
+
+        Raises:
+            FileNotFoundError: it has been committed and removed meanwhile.
+        """
+        content = path.read_bytes()
+        if _digest(content) != path.stem.rpartition("-")[2]:
+            aside = path.with_name(path.name + ".broken")
+            path.replace(aside)
+            log.warning("%s is broken: set aside as %s, its windows are done again", path, aside.name)
+            return None
+        if path.suffix == ".json":
+            return FactRows.model_validate_json(content)
+        return _parse_chunk(content)
+
+    def remove_abandoned(self) -> None:
+        """Remove unnamed files that a crash left behind, once they are an hour old."""
+        for path in self.folder.glob(".*.tmp"):
+            if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                path.unlink(missing_ok=True)
+
+
+def _sequence(path: Path) -> int:
+    return int(path.name.partition("-")[0])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _parse_chunk(content: bytes) -> StagedChunk:
+    table = ipc.open_file(pa.BufferReader(content)).read_all()
+    facts = ChunkFacts.model_validate_json(table.schema.metadata[_META])
+    return StagedChunk(facts, table.replace_schema_metadata().cast(STAGED))
+
+
+def results_of(chunk: StagedChunk) -> list[WindowResult]:
+    """The results of a staged chunk as values."""
+    return [result_from_row(row, row["entries"], row["vectors"]) for row in chunk.results.to_pylist()]

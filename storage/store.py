@@ -1,0 +1,376 @@
+"""The store of one catalog: takes results durably, commits them in groups, and says what is there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from evicat.schemas.asset import Asset
+from evicat.schemas.entry import WindowResult
+from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UsageError
+from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.span import Span
+
+from .commit import drain, move_head, open_tables
+from .create import create_catalog
+from .facts import Facts
+from .head import Head, read_head
+from .indexes import refresh
+from .journal import Journal
+from .layout import Layout
+from .library import FileStamp, Root, Video, VideoName
+from .locks import CommitRight, ProcessLock
+from .reader import Reader
+from .results import Results, unit_results
+from .rows import Row, failed_video_row, producer_row, video_row
+from .staging import StagingArea
+from .tables import embedder_id, vectors_table
+from .units import OpenUnit, stage_journal
+
+log = logging.getLogger(__name__)
+
+COMMIT_ROWS = 10_000
+"""So many staged rows make a group commit due."""
+COMMIT_SECONDS = 30.0
+"""So long after the last one, anything staged does."""
+
+
+class Store:
+    """A catalog opened for writing (or only to be asked). Fulfils ``evicat.schemas.sink.Sink``.
+
+    Results are durable when ``write`` returns. ``seal`` stages them; ``commit``, called now and then by
+    whoever drives the run, brings staged files into the tables; ``finish`` ends a run. As a context manager
+    it finishes; after an exception it only lets go, and the next writer takes up what is staged.
+    """
+
+    def __init__(self, layout: Layout, *, write: bool, run_id: str, lock_timeout_s: float) -> None:
+        self._layout = layout
+        self._writes = write
+        self._run_id = run_id
+        self._opening = threading.Lock()  # order of locks: _opening, a unit's, _lock
+        self._lock = threading.RLock()
+        self._right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
+        self._staging = StagingArea(layout.staged)
+        self._open_units: dict[str, OpenUnit] = {}
+        self._dimensions: dict[str, int] = {}
+        self._staged_rows = 0
+        self._last_commit = time.monotonic()
+        if write:
+            self._take_up()
+        self._reader = Reader(layout, read_head(layout.head))
+        self._facts = Facts(self._reader)
+
+    @classmethod
+    def connect(
+        cls,
+        uri: str | Path,
+        *,
+        write: bool = False,
+        create: bool = False,
+        work_dir: str | Path = "",
+        run_id: str = "",
+        lock_timeout_s: float = 300.0,
+    ) -> Self:
+        """Open the catalog in ``uri``; with ``create``, make it where there is none yet.
+
+        A writer first rolls back tables that are ahead of the head, and commits what earlier runs left in
+        journals and staged files. ``work_dir`` holds the journals (empty: the catalog does).
+
+        Raises:
+            CatalogError: ``uri`` holds no catalog that this release can use.
+            BusyError: another process was committing for ``lock_timeout_s`` on end.
+            IntegrityError: head and tables contradict each other.
+        """
+        layout = Layout.of(uri, work_dir)
+        if create and not layout.marker.exists():
+            create_catalog(uri)
+        layout.check_is_catalog()
+        return cls(layout, write=write, run_id=run_id, lock_timeout_s=lock_timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writes and kind is None:
+            self.finish()
+        self.release()
+
+    @property
+    def head(self) -> Head:
+        """The head as it is now."""
+        return read_head(self._layout.head)
+
+    # What making hands over
+
+    def add_producer(self, producer: Producer) -> None:
+        self._add("producers", producer_row(producer))
+
+    def add_asset(self, asset: Asset) -> None:
+        self._add("videos", video_row(asset))
+
+    def is_complete(self, unit: Unit) -> bool:
+        return self._facts.is_complete(unit)
+
+    def open(self, unit: Unit) -> Results:
+        """Claim a unit and return its results so far; opening it again in this process is harmless.
+
+        Raises:
+            BusyError: another process holds the unit; names it.
+        """
+        self._need_write()
+        with self._opening:
+            held = self._open_units.get(unit.unit_id)
+            if held and held.unit != unit:
+                with held.lock:
+                    self._finish_unit(held)
+                held = None
+            held = held or self._claim(unit)
+            with held.lock:
+                return self.results(unit) | held.pending
+
+    def write(self, unit: Unit, result: WindowResult) -> None:
+        """As ``Sink.write``.
+
+        Raises:
+            UsageError: the unit is not open here.
+            IntegrityError: ids that stand twice or belong elsewhere, or vectors of another length than the
+                table of their embedder; nothing was stored of ``result``.
+        """
+        held = self._held(unit)
+        embedder = self._check_vectors(unit, result) if result.vectors else ""
+        with held.lock:
+            held.write(result, embedder)
+
+    def seal(self, unit: Unit) -> None:
+        held = self._held(unit)
+        with held.lock:
+            self._seal(held)
+
+    def close(self, unit: Unit, *, complete: bool) -> None:
+        """As ``Sink.close``.
+
+        Raises:
+            IntegrityError: called complete, but the results leave a gap; what is there was kept.
+        """
+        held = self._held(unit)
+        with held.lock:
+            try:
+                if complete:
+                    self._complete(held)
+            finally:
+                self._finish_unit(held)
+
+    # The library
+
+    def add_root(self, root: Root) -> None:
+        self._add("roots", root.row())
+
+    def add_name(self, name: VideoName) -> None:
+        """Register how an asset is called and where it was seen; replaces the row of that root and name."""
+        self._add("names", name.row())
+
+    def add_video_failed(self, asset_id: str, size_bytes: int, error: AssetError) -> None:
+        """Remember that these bytes cannot be read, so that they are not tried again."""
+        self._add("videos", failed_video_row(asset_id, size_bytes, error))
+
+    def roots(self) -> list[Root]:
+        return self._facts.roots()
+
+    def names(self) -> list[VideoName]:
+        return self._facts.names()
+
+    def videos(self) -> list[Video]:
+        return self._facts.videos()
+
+    def known_asset_id(
+        self, root_id: str, path: str, stamp: FileStamp, clip: Span | None = None
+    ) -> str | None:
+        """The asset of a file whose stamp is unchanged since it was hashed; None: hash it."""
+        return self._facts.known_asset_id(root_id, path, stamp, clip)
+
+    def results(self, unit: Unit) -> Results:
+        """Committed and staged results of a unit, by start in microseconds, without claiming it."""
+        producer = self._facts.producer(unit.producer_id)
+        table = vectors_table(embedder_id(producer)) if producer else ""
+        return unit_results(unit, self._staging, self._latest, table)
+
+    # Commits
+
+    def commit(self, *, force: bool = False) -> bool:
+        """Bring all staged files into the tables, if that is due or forced; whether it was done.
+
+        An unforced commit waits for nobody: where somebody else commits, that is left to the next call.
+
+        Raises:
+            BusyError: forced, and another process kept the catalog for ``lock_timeout_s``.
+            IntegrityError: staged results or tables contradict themselves; the head stays where it was.
+        """
+        self._need_write()
+        if force:
+            with self._right.held():
+                self._drain()
+            return True
+        if not self._is_due():
+            return False
+        with self._right.held_if_free() as is_mine:
+            if is_mine:
+                self._drain()
+            return is_mine
+
+    def _drain(self) -> None:
+        self._staged_rows = 0
+        fresh = self._facts.fresh_count()
+        drain(self._layout, self._staging)
+        self._facts.settle(fresh)
+        self._last_commit = time.monotonic()
+        self._latest()
+
+    def refresh_indexes(self) -> None:
+        """Bring all indexes up to date; the head moves only if there was something to index."""
+        self._need_write()
+        with self._right.held():
+            tables = open_tables(self._layout)
+            refresh(tables)
+            move_head(self._layout, tables)
+        self._latest()
+
+    def finish(self) -> None:
+        """End a run: seal and commit all, refresh the indexes, let go of all units."""
+        with self._lock:
+            still_open = list(self._open_units.values())
+        for held in still_open:
+            with held.lock:
+                self._finish_unit(held)
+        self.commit(force=True)
+        self.refresh_indexes()
+
+    def release(self) -> None:
+        """Let go of all units; what is journalled of them waits for the next writer."""
+        with self._lock:
+            while self._open_units:
+                self._open_units.popitem()[1].release()
+
+    # Inside
+
+    def _take_up(self) -> None:
+        """Stage journals that nobody holds any more, then commit all that is staged."""
+        for folder in (self._layout.claims, self._layout.journals, self._layout.staged):
+            folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self._layout.journals.glob("*.jsonl")):
+            claim = self._unit_lock(path.stem)
+            try:
+                claim.acquire()
+            except BusyError:
+                continue  # a running process writes it
+            try:
+                stage_journal(Journal(self._layout.journals, path.stem), self._staging)
+            finally:
+                claim.release(remove=True)
+        with self._right.held():
+            self._staging.remove_abandoned()
+            drain(self._layout, self._staging)
+
+    def _claim(self, unit: Unit) -> OpenUnit:
+        claim = self._unit_lock(unit.unit_id)
+        claim.acquire()
+        try:
+            journal = Journal(self._layout.journals, unit.unit_id)
+            for left in stage_journal(journal, self._staging):
+                self._note_staged(left)
+            held = OpenUnit(unit, claim, journal, self._staging, self._run_id)
+            held.start(self.results(unit))
+        except BaseException:
+            claim.release(remove=True)
+            raise
+        with self._lock:
+            self._open_units[unit.unit_id] = held
+        return held
+
+    def _unit_lock(self, unit_id: str) -> ProcessLock:
+        return ProcessLock(self._layout.claims / f"{unit_id}.lock", f"unit {unit_id}")
+
+    def _held(self, unit: Unit) -> OpenUnit:
+        self._need_write()
+        held = self._open_units.get(unit.unit_id)
+        if held is None or held.unit != unit:
+            raise UsageError(f"{unit.scale} of asset {unit.asset_id} (unit {unit.unit_id}) is not open here")
+        return held
+
+    def _complete(self, held: OpenUnit) -> None:
+        until_us = held.tiles_until_us()
+        if held.pending or not self._facts.is_complete(held.unit):
+            self._count(held.seal(until_us) + 1)
+            self._facts.note_unit(held.unit, complete=True)
+
+    def _seal(self, held: OpenUnit) -> None:
+        rows = held.seal()
+        if rows:
+            self._count(rows)
+            self._note_staged(held.unit)
+
+    def _note_staged(self, unit: Unit) -> None:
+        """Results of ``unit`` are staged: if they void a complete unit of other inputs, that is no more."""
+        if not self._facts.is_complete(unit):
+            self._facts.note_unit(unit, complete=False)
+
+    def _finish_unit(self, held: OpenUnit) -> None:
+        self._seal(held)
+        with self._lock:
+            self._open_units.pop(held.unit.unit_id, None)
+        held.release()
+
+    def _check_vectors(self, unit: Unit, result: WindowResult) -> str:
+        """The embedder id of a unit whose vectors have the right length."""
+        producer = self._facts.producer(unit.producer_id)
+        if producer is None:
+            raise IntegrityError(f"unit {unit.unit_id} has vectors of a producer that was never added")
+        embedder = embedder_id(producer)
+        table = vectors_table(embedder)
+        for vector in result.vectors:
+            if vector.vector is not None and self._dimension(table, len(vector.vector)) != len(vector.vector):
+                raise IntegrityError(
+                    f"embedder {producer.component} has vectors of {self._dimensions[table]} numbers "
+                    f"({table}), got one of {len(vector.vector)} for {vector.entry_id}"
+                )
+        return embedder
+
+    def _dimension(self, table: str, seen: int) -> int:
+        """Length of the vectors of a table; the first that is seen decides where there is none yet."""
+        with self._lock:
+            if table not in self._dimensions and table in self._latest().head.tables:
+                self._dimensions[table] = self._reader.dataset(table).schema.field("vector").type.list_size
+            return self._dimensions.setdefault(table, seen)
+
+    def _add(self, table: str, row: Row) -> None:
+        self._need_write()
+        if not self._facts.holds(table, row):
+            self._staging.stage_facts(table, [row])
+            self._facts.add(table, row)
+            self._count(1)
+
+    def _count(self, rows: int) -> None:
+        with self._lock:
+            self._staged_rows += rows
+
+    def _is_due(self) -> bool:
+        waited_s = time.monotonic() - self._last_commit
+        return self._staged_rows >= COMMIT_ROWS or (self._staged_rows > 0 and waited_s >= COMMIT_SECONDS)
+
+    def _latest(self) -> Reader:
+        """A reader at the head as it is now; the facts in memory follow."""
+        with self._lock:
+            head = read_head(self._layout.head)
+            if head.number != self._reader.version:
+                self._reader = Reader(self._layout, head)
+                self._facts.load(self._reader)
+            return self._reader
+
+    def _need_write(self) -> None:
+        if not self._writes:
+            raise UsageError(f"the catalog {self._layout.root} was opened for reading only")

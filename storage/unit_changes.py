@@ -1,0 +1,216 @@
+"""What a batch of staged chunks changes in ``entries``, ``coverage``, ``units`` and the vector tables.
+
+The rules:
+
+- Results replace the stored rows of the same windows of their unit. Where the ``inputs_hash`` of the unit
+  changed, all its stored rows go.
+- Where a stored entry goes or changes its text or time, every embedded chunk that holds a vector of it
+  goes with it, vectors and coverage: that chunk is pending again. Vectors never outlive what they embed.
+- A unit row is derived from what is then in coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evicat.schemas.errors import IntegrityError
+from evicat.schemas.identity import Unit
+from evicat.schemas.span import to_us
+
+from .ledger import UnitState, coverage_rows, to_microseconds, unit_rows
+from .rows import Row
+from .staging import StagedChunk
+from .tables import COVERAGE, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
+from .transact import ROW, Tables, distinct
+
+_WINDOW = WINDOWS.names
+_MEANING = ["entry_id", "text", "start_s", "end_s"]
+"""Columns of an entry that its vectors depend on."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Rows that a table gains, and addresses of those that it loses."""
+
+    new: pa.Table
+    doomed: Any = ()
+
+
+@dataclass
+class Stored:
+    """Unit and coverage rows, as they are before the batch, of all units that it touches."""
+
+    units: dict[str, Row] = field(default_factory=dict)
+    coverage: pa.Table = field(
+        default_factory=lambda: _with_window_start(COVERAGE.append(pa.field(ROW, pa.uint64())).empty_table())
+    )
+
+    def load(self, tables: Tables, unit_ids: Iterable[str]) -> None:
+        missing = sorted(set(unit_ids) - set(self.units))
+        found = tables.find("units", "unit_id", missing, UNITS.names).to_pylist()
+        self.units |= {row["unit_id"]: row for row in found}
+        if found:
+            rows = tables.find("coverage", "unit_id", [row["unit_id"] for row in found], COVERAGE.names)
+            self.coverage = pa.concat_tables([self.coverage, _with_window_start(rows)])
+
+    def complete_until_us(self, unit_id: str) -> int | None:
+        """Where the unit ends, if it is complete."""
+        if unit_id not in self.units or not self.units[unit_id]["complete"]:
+            return None
+        end_s = pc.max(
+            self.coverage.filter(pc.equal(self.coverage["unit_id"], pa.scalar(unit_id)))["end_s"]
+        ).as_py()
+        return 0 if end_s is None else to_us(end_s)
+
+
+def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes]:
+    """Changes per table, for chunks none of which touches a window of another.
+
+    Raises:
+        IntegrityError: vectors of another length than the table of their embedder.
+    """
+    new_coverage = pa.concat_tables(
+        [coverage_rows(chunk.results, chunk.facts.unit, chunk.facts.run_id) for chunk in chunks]
+    )
+    new_entries = pa.concat_tables([ENTRIES.empty_table(), *(_nested(chunk, "entries") for chunk in chunks)])
+    new_windows = _windows(_with_window_start(new_coverage))
+    stored = Stored()
+    stored.load(tables, {chunk.facts.unit.unit_id for chunk in chunks})
+
+    void = pa.concat_tables([new_windows, _void_by_inputs(stored, chunks)])
+    doomed_entries = _doomed_entries(tables, _join(stored.coverage, void, _WINDOW, "left semi"))
+    lost_entries = _join(doomed_entries, new_entries, _MEANING, "left anti")
+    pending = _join(_chunks_embedding(tables, lost_entries), new_windows, _WINDOW, "left anti")
+    stored.load(tables, distinct(pending["unit_id"]))
+    void = pa.concat_tables([void, pending])
+
+    doomed_coverage = _join(stored.coverage, void, _WINDOW, "left semi")
+    kept_coverage = _join(stored.coverage, void, _WINDOW, "left anti").select(COVERAGE.names).cast(COVERAGE)
+    units = unit_rows(_states(stored, chunks), pa.concat_tables([kept_coverage, new_coverage]))
+    vectors = _vector_changes(tables, chunks, doomed_coverage.select(_WINDOW))
+    return vectors | {
+        "entries": Changes(new_entries, doomed_entries[ROW]),
+        "coverage": Changes(new_coverage, doomed_coverage[ROW]),
+        "units": Changes(units, [row[ROW] for row in stored.units.values()]),
+    }
+
+
+def _void_by_inputs(stored: Stored, chunks: list[StagedChunk]) -> pa.Table:
+    """Windows of the units whose inputs changed: all that are stored."""
+    changed = {
+        unit.unit_id
+        for unit in (chunk.facts.unit for chunk in chunks)
+        if unit.unit_id in stored.units and stored.units[unit.unit_id]["inputs_hash"] != unit.inputs_hash
+    }
+    rows = stored.coverage.filter(pc.is_in(stored.coverage["unit_id"], pa.array(changed, pa.string())))
+    return _windows(rows)
+
+
+def _doomed_entries(tables: Tables, void_coverage: pa.Table) -> pa.Table:
+    """Stored entries of the windows that go, with what their vectors depend on."""
+    units = distinct(void_coverage.filter(pc.greater(void_coverage["entries"], pa.scalar(0)))["unit_id"])
+    rows = tables.find("entries", "unit_id", units, [*_WINDOW, *_MEANING])
+    return _join(rows, void_coverage.select(_WINDOW), _WINDOW, "left semi")
+
+
+def _chunks_embedding(tables: Tables, entries: pa.Table) -> pa.Table:
+    """Embedding units and chunk starts that hold a vector of one of ``entries``; columns ``_WINDOW``."""
+    units = distinct(entries["unit_id"])
+    found = [WINDOWS.empty_table()]
+    for name in _vector_tables(tables) if units else []:
+        rows = tables.find(name, "unit_id", units, ["embed_unit_id", "window_start_us", "entry_id"])
+        rows = _join(rows, entries, ["entry_id"], "left semi")
+        found.append(_windows(_as_window(rows).group_by(_WINDOW).aggregate([])))
+    return pa.concat_tables(found)
+
+
+def _vector_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -> dict[str, Changes]:
+    new: dict[str, list[pa.Table]] = {}
+    for chunk in chunks:
+        if chunk.facts.embedder_id:
+            new.setdefault(vectors_table(chunk.facts.embedder_id), []).append(_nested(chunk, "vectors"))
+    units = distinct(void["unit_id"])
+    changes = {}
+    for name in {*new, *_vector_tables(tables)}:
+        schema = _vector_schema(tables, name, new.get(name, []))
+        if schema is None:
+            continue
+        rows = pa.concat_tables(
+            [schema.empty_table(), *(_cast(name, part, schema) for part in new.get(name, []))]
+        )
+        doomed: Any = ()
+        if name in tables.names() and units:
+            stored = tables.find(name, "embed_unit_id", units, ["embed_unit_id", "window_start_us"])
+            doomed = _join(_as_window(stored), void, _WINDOW, "left semi")[ROW]
+        changes[name] = Changes(rows, doomed)
+    return changes
+
+
+def _vector_schema(tables: Tables, name: str, parts: list[pa.Table]) -> pa.Schema | None:
+    """The schema of a vector table; None where there is no table yet and no vector tells its length."""
+    if name in tables.names():
+        schema: pa.Schema = tables.dataset(name).schema
+        return schema
+    lengths = (pc.max(pc.list_value_length(part["vector"])).as_py() for part in parts)
+    dimension = next((length for length in lengths if length is not None), None)
+    return None if dimension is None else vectors_schema(dimension)
+
+
+def _cast(name: str, vectors: pa.Table, schema: pa.Schema) -> pa.Table:
+    dimension = schema.field("vector").type.list_size
+    for length in distinct(pc.list_value_length(vectors["vector"])):
+        if length not in (None, dimension):
+            raise IntegrityError(f"table {name!r} holds vectors of {dimension} numbers, got one of {length}")
+    return vectors.cast(schema)
+
+
+def _states(stored: Stored, chunks: list[StagedChunk]) -> list[UnitState]:
+    states = {}
+    for unit_id, row in stored.units.items():
+        unit = Unit(**{name: row[name] for name in Unit.model_fields})
+        states[unit_id] = UnitState(unit, row["run_id"], stored.complete_until_us(unit_id))
+    for chunk in chunks:
+        facts = chunk.facts
+        before = states.get(facts.unit.unit_id)
+        same_inputs = before and before.unit.inputs_hash == facts.unit.inputs_hash
+        until_us = before.complete_until_us if before and same_inputs else None
+        declared = facts.complete_until_us if facts.complete_until_us is not None else until_us
+        states[facts.unit.unit_id] = UnitState(facts.unit, facts.run_id, declared)
+    return list(states.values())
+
+
+def _nested(chunk: StagedChunk, column: str) -> pa.Table:
+    """The rows nested in ``column`` of a chunk."""
+    nested: Any = pc.list_flatten(chunk.results[column])
+    rows = nested.combine_chunks()
+    return pa.table(rows.flatten(), schema=pa.schema(list(rows.type)))
+
+
+def _join(
+    rows: pa.Table, others: pa.Table, on: list[str], how: Literal["left semi", "left anti"]
+) -> pa.Table:
+    """``rows`` that have (``left semi``) or lack (``left anti``) a partner with equal ``on``."""
+    if not rows.num_rows:
+        return rows
+    return rows.join(others.select(on), keys=on, join_type=how)
+
+
+def _windows(rows: pa.Table) -> pa.Table:
+    return rows.select(_WINDOW).cast(WINDOWS)
+
+
+def _with_window_start(coverage: pa.Table) -> pa.Table:
+    return coverage.append_column("window_start_us", to_microseconds(coverage["start_s"]))
+
+
+def _as_window(vectors: pa.Table) -> pa.Table:
+    return vectors.rename_columns({"embed_unit_id": "unit_id"})
+
+
+def _vector_tables(tables: Tables) -> list[str]:
+    return [name for name in tables.names() if name.startswith(VECTORS)]
