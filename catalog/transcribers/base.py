@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -11,13 +12,43 @@ import numpy.typing as npt
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
 from evicat.schemas.recipe import Profile, SpeechOptions
-from evicat.schemas.records import SpeechSegment
 
 SAMPLE_RATE = 16_000
 """Samples per second of all sound inside evicat: mono float32 in [-1, 1]."""
 
 Samples = npt.NDArray[np.float32]
+Stretches = tuple[tuple[int, int], ...]
+"""Where there is speech: half-open ranges of samples, in order, without overlap."""
 OptionsT = TypeVar("OptionsT", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class RawWord:
+    """A word as the engine reports it. Words of a segment, joined as they are, give its text.
+
+    So a word begins with a blank where its language writes one. Times are seconds from the first sample;
+    None: the engine gave none.
+    """
+
+    start_s: float | None
+    end_s: float | None
+    text: str
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawSegment:
+    """A segment as the engine reports it, plausible or not; ``clean.py`` turns it into what is stored."""
+
+    start_s: float | None
+    end_s: float | None
+    text: str
+    words: tuple[RawWord, ...] = ()
+    language: str | None = None
+    language_probability: float | None = None
+    """None where the language was given, not detected."""
+    average_log_probability: float | None = None
+    no_speech_probability: float | None = None
 
 
 class Transcriber(ABC, Generic[OptionsT]):
@@ -42,9 +73,15 @@ class Transcriber(ABC, Generic[OptionsT]):
         """The model behind it. Must not load weights."""
 
     @abstractmethod
-    def transcribe(self, samples: Samples, language: str | None = None) -> list[SpeechSegment]:
+    def transcribe(
+        self, samples: Samples, speech: Stretches, language: str | None = None
+    ) -> list[RawSegment]:
         """Segments of ``samples`` (shape ``(n,)``, 16 kHz), times in seconds from its first sample.
 
-        Segments are sorted, lie inside the samples, and carry words with times and probabilities. Text of
-        an earlier block never influences a later one. ``language`` None: detected on the speech itself.
+        Only the stretches of ``speech`` are listened to; without any there is no call of the model. A segment
+        may reach from one into another where its words carry times. The same sound gives the same segments,
+        whatever was transcribed before. ``language`` None: the recipe's, else detected on the speech itself.
+
+        Raises:
+            UsageError: the model does not know ``language``, or its weights cannot be loaded.
         """

@@ -1,0 +1,169 @@
+"""Whisper by faster-whisper (CTranslate2), on the CPU or an NVIDIA GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from evicat.catalog.transcribers.base import SAMPLE_RATE, RawSegment, RawWord, Samples, Stretches, Transcriber
+from evicat.catalog.weights import Weights, resolve
+from evicat.schemas.errors import UnknownNameError, UsageError
+from evicat.schemas.identity import ModelRef
+from evicat.schemas.model import Model
+from evicat.schemas.recipe import Profile, SpeechOptions
+
+if TYPE_CHECKING:
+    from faster_whisper import WhisperModel
+    from faster_whisper.vad import SpeechTimestampsMap
+
+
+class FasterWhisperOptions(Model):
+    """How Whisper searches for words."""
+
+    beam_size: int = Field(default=5, ge=1, le=32)
+    """Whisper's own default."""
+    temperatures: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(default=(0.0,), min_length=1)
+    """Whisper's default tries up to 1.0 where an answer loops or is unlikely. Above 0 it draws at random, so
+    that a run taken up again would differ from an unbroken one; what loops is flagged instead."""
+    language_detection_segments: int = Field(default=4, ge=1, le=60)
+    """Stretches of 30 s of speech that are asked for the language until one is sure of it."""
+
+
+class FasterWhisper(Transcriber[FasterWhisperOptions]):
+    """Takes ``model`` (CTranslate2 weights), ``compute_type`` and ``language`` of ``[speech]``."""
+
+    component = "faster-whisper"
+    version = 1
+    options_class: ClassVar[type[Model]] = FasterWhisperOptions
+
+    def __init__(self, speech: SpeechOptions, options: FasterWhisperOptions, profile: Profile) -> None:
+        super().__init__(speech, options, profile)
+        self._weights = resolve(speech.model, quantization=speech.compute_type, profile=profile)
+
+    @property
+    def model(self) -> ModelRef:
+        return self._weights.ref
+
+    @cached_property
+    def _engine(self) -> WhisperModel:
+        return _load(self._weights, self.profile)
+
+    def transcribe(
+        self, samples: Samples, speech: Stretches, language: str | None = None
+    ) -> list[RawSegment]:
+        if not speech:
+            return []
+        known = self._language(language or self.speech.language)
+        found, info = self._engine.transcribe(
+            np.concatenate([samples[start:end] for start, end in speech]),
+            language=known,
+            language_detection_segments=self.options.language_detection_segments,
+            beam_size=self.options.beam_size,
+            temperature=self.options.temperatures,
+            # What was said before must not decide what is heard next: one loop would run to the end.
+            condition_on_previous_text=False,
+            # Whisper would drop doubtful text unseen; it is kept here, and flagged by ``clean.py``.
+            no_speech_threshold=None,
+            word_timestamps=True,
+            vad_filter=False,
+        )
+        probability = None if known else float(info.language_probability)
+        return _restored(found, speech, info.language, probability)
+
+    def _language(self, asked: str | None) -> str | None:
+        """Whisper's code of the language, or None where it is to be detected."""
+        if not self._engine.model.is_multilingual:
+            if asked and _primary(asked) != "en":
+                raise UsageError(f"{self.speech.model!r} is English-only, but the language is {asked!r}")
+            return "en"
+        if asked and _primary(asked) not in self._engine.supported_languages:
+            raise UnknownNameError("language", asked, self._engine.supported_languages)
+        return _primary(asked) if asked else None
+
+
+def _primary(language: str) -> str:
+    return language.split("-")[0].lower()
+
+
+def _engine_class() -> type[WhisperModel]:
+    """The library's class, but for a fault of it (its issue 1342).
+
+    Where a single frame (10 ms) is left at the end of the sound, text can be made up for it. To align such
+    text divides by zero: an ``IndexError``, or the end of the process, depending on the platform.
+    """
+    from faster_whisper import WhisperModel
+
+    class Engine(WhisperModel):  # type: ignore[misc]
+        def find_alignment(
+            self, tokenizer: Any, text_tokens: list[Any], encoder_output: Any, num_frames: int, *rest: Any
+        ) -> Any:
+            if num_frames < 2:
+                return [[] for _ in text_tokens]
+            return super().find_alignment(tokenizer, text_tokens, encoder_output, num_frames, *rest)
+
+    return Engine
+
+
+def _load(weights: Weights, profile: Profile) -> WhisperModel:
+    if weights.is_local and not (Path(weights.location) / "tokenizer.json").is_file():
+        # The library would fetch one from the hub.
+        raise UsageError(f"{weights.location} holds no tokenizer.json; convert the model with it")
+    device, _, index = profile.device.partition(":")
+    try:
+        return _engine_class()(
+            weights.location,
+            device=device,
+            device_index=int(index or 0),
+            compute_type=weights.ref.quantization,
+            cpu_threads=profile.threads or os.cpu_count() or 1,
+            revision=weights.ref.revision or None,
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(
+            f"cannot load the Whisper weights {weights.ref.name!r} from {weights.location} as "
+            f"{weights.ref.quantization} on {profile.device}: {error}"
+        ) from error
+
+
+def _restored(
+    found: Iterable[Any], speech: Stretches, language: str, probability: float | None
+) -> list[RawSegment]:
+    """Segments of the joined stretches at their true times."""
+    from faster_whisper.vad import SpeechTimestampsMap
+
+    chunks = [{"start": start, "end": end} for start, end in speech]
+    clock = SpeechTimestampsMap(chunks, SAMPLE_RATE, time_precision=6)
+    segments = []
+    for whole in found:
+        words = tuple(_word(word, clock, speech) for word in whole.words)
+        if not words:
+            continue  # made up: see _engine_class
+        segments.append(
+            RawSegment(
+                start_s=words[0].start_s,
+                end_s=words[-1].end_s,
+                text=whole.text,
+                words=words,
+                language=language,
+                language_probability=probability,
+                average_log_probability=float(whole.avg_logprob),
+                no_speech_probability=float(whole.no_speech_prob),
+            )
+        )
+    return segments
+
+
+def _word(word: Any, clock: SpeechTimestampsMap, speech: Stretches) -> RawWord:
+    # Its middle decides to which stretch a word belongs, so that both its times lie in the same one.
+    index = clock.get_chunk_index((word.start + word.end) / 2)
+    first, last = (sample / SAMPLE_RATE for sample in speech[index])
+    start, end = (
+        min(max(float(clock.get_original_time(time, index)), first), last) for time in (word.start, word.end)
+    )
+    return RawWord(start, end, word.word, float(word.probability))
