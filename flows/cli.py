@@ -71,6 +71,9 @@ def index(
     A manifest has one row per video: id, path, and optionally benchmark, split, source_id, in_s, out_s,
     duration_s, subtitle, subtitle_offset_s; paths are relative to the manifest.
     """
+    from evicat.flows.request import Request
+
+    Request.read(paths, catalog, recipe, profile)  # what is wrong is said before the flow engine starts
     _quiet_prefect(verbose)
     console = _console(stderr=True)
     with console.status("Starting the flow engine"):
@@ -102,13 +105,14 @@ def search(
     """Find where something is said, written or seen, with cited times."""
     from evicat.catalog.query import Catalog
 
+    span = _span(between)
     hits = Catalog.open(catalog).search(
         query,
         mode=mode,  # type: ignore[arg-type]  # checked by search, which names the known modes
         limit=limit,
         video=video,
         kind=kind,
-        between=_span(between),
+        between=span,
     )
     rows = hits.select("entry_id", "video", "start_s", "end_s", "kind", "text", "score").to_dicts()
     if as_json:
@@ -135,7 +139,8 @@ def show(
     """Show what is written about one video: rank, time span, description. Narratives come first."""
     from evicat.catalog.query import Catalog
 
-    entries = Catalog.open(catalog).serialize(video, kind=kind, between=_span(between))
+    span = _span(between)
+    entries = Catalog.open(catalog).serialize(video, kind=kind, between=span)
     if as_json:
         for row in entries.to_dicts():
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -186,7 +191,9 @@ def _print_summary(summary: Summary) -> None:
 
 def _quiet_prefect(verbose: bool) -> None:
     """Prefect reads its settings at import; what the user has set stays."""
-    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "INFO" if verbose else "ERROR")
+    level = "INFO" if verbose else "CRITICAL"
+    os.environ.setdefault("PREFECT_LOGGING_INTERNAL_LEVEL", level)
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", level)
     os.environ.setdefault("PREFECT_LOGGING_TO_API_ENABLED", "false")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
@@ -209,3 +216,7 @@ def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+if __name__ == "__main__":
+    main()

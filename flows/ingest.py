@@ -26,9 +26,9 @@ from prefect.utilities.annotations import quote
 from evicat.catalog import build
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
-from evicat.catalog.recipes import load_profile, load_recipe
-from evicat.catalog.sources import Source, find
+from evicat.catalog.sources import Source
 from evicat.flows.library import Library, doubts
+from evicat.flows.request import Request
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
 from evicat.schemas.entry import WindowResult
@@ -85,16 +85,13 @@ def ingest(
         UsageError: the recipe, profile, manifest or catalog is wrong, or nothing was found at all.
     """
     started = time.perf_counter()
-    sources, problems = find(paths)
-    if not sources:
-        raise UsageError("; ".join(problems) or "no paths were given")
-    settings = load_profile(profile)
+    request = Request.read(paths, catalog, recipe, profile)
+    summary = Summary(catalog=catalog, recipe=request.recipe.name, problems=request.problems)
     with (
-        Kit(load_recipe(recipe), settings) as kit,
-        _WatchedStore.connect(catalog, write=True, create=True, work_dir=settings.work_dir) as store,
+        Kit(request.recipe, request.profile) as kit,
+        _WatchedStore.connect(catalog, write=True, create=True, work_dir=request.profile.work_dir) as store,
     ):
-        summary = Summary(catalog=catalog, recipe=kit.recipe.name, problems=problems)
-        _Run(kit, store, summary).index(sources)
+        _Run(kit, store, summary).index(request.sources)
     summary.wall_seconds = time.perf_counter() - started
     create_markdown_artifact(summary.markdown(), key="evicat-ingest", description=f"Indexed into {catalog}")
     name = "Completed" if summary.all_done else "FinishedWithFailures"

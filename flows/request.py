@@ -1,0 +1,37 @@
+"""What a user asks for, checked before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evicat.catalog.recipes import load_profile, load_recipe
+from evicat.catalog.sources import Source, find
+from evicat.schemas.errors import UsageError
+from evicat.schemas.recipe import Profile, Recipe
+from evicat.storage.create import check_usable
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An order to index: what, into which catalog, by which recipe, how."""
+
+    sources: list[Source]
+    problems: list[str]
+    """A message for each path that means no video; the others are indexed."""
+    catalog: str
+    recipe: Recipe
+    profile: Profile
+
+    @classmethod
+    def read(cls, paths: list[str], catalog: str, recipe: str, profile: str | None) -> Request:
+        """Find the videos, read recipe and profile, look at the catalog; nothing is made or changed.
+
+        Raises:
+            UsageError: one of them is wrong, or no video was found at all.
+        """
+        order = load_recipe(recipe), load_profile(profile)
+        check_usable(catalog)
+        sources, problems = find(paths)
+        if not sources:
+            raise UsageError("; ".join(problems) or "no paths were given")
+        return cls(sources, problems, catalog, *order)

@@ -1,0 +1,81 @@
+"""A run that is killed, and one that ends it, leave what an unbroken run leaves, and make no call twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evicat.storage.reader import Reader
+
+RECIPE = """
+name = "killed"
+[[scales]]
+kind = "local"
+window_seconds = 1
+describer = "sight"
+frames = { per_window = 3, max_width = 320 }
+[[scales]]
+kind = "narrative"
+window_seconds = 5
+describer = "digest"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_killed_and_run_again_equals_an_unbroken_run(
+    evicat, equal_part, evicat_samples, tmp_path: Path, seed: int
+) -> None:
+    recipe = tmp_path / "killed.toml"
+    recipe.write_text(RECIPE)
+    media = tmp_path / "media"
+    media.mkdir()
+    for name in ("interview.mp4", "street.mp4"):
+        shutil.copy(evicat_samples / name, media / name)
+    index = ("index", media, "--recipe", recipe, "--catalog")
+    stop_after = random.Random(seed).randrange(1, 40)
+
+    described = _kill_when_journalled(sys.executable, [*index, tmp_path / "killed"], stop_after)
+    assert described >= stop_after
+    assert evicat(*index, tmp_path / "killed").code == 0
+    assert evicat(*index, tmp_path / "unbroken").code == 0
+
+    assert equal_part(tmp_path / "killed").equals(equal_part(tmp_path / "unbroken"))
+    killed, unbroken = (_coverage(tmp_path / name) for name in ("killed", "unbroken"))
+    assert killed.drop("run_id", "seconds").equals(unbroken.drop("run_id", "seconds"))
+    first_run = killed["run_id"].value_counts().sort("count")
+    assert killed["run_id"].n_unique() == 2, first_run
+    again = killed.filter(pl.col("run_id") == killed["run_id"].max())
+    assert len(again) <= len(killed) - described
+
+
+def _coverage(catalog: Path) -> pl.DataFrame:
+    return pl.from_arrow(Reader.open(catalog).dataset("coverage").to_table()).sort("unit_id", "start_s")
+
+
+def _kill_when_journalled(python: str, arguments: list[object], lines: int) -> int:
+    """Start a run, SIGKILL it as soon as its journals hold that many results; how many they hold."""
+    catalog = Path(str(arguments[-1]))
+    command = [python, "-m", "evicat.flows.cli", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ, start_new_session=True
+    ) as process:
+        while _journalled(catalog) < lines:
+            assert process.poll() is None, "the run ended before it could be killed"
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+    return _journalled(catalog)
+
+
+def _journalled(catalog: Path) -> int:
+    journals = list((catalog / "work" / "journal").glob("*.jsonl"))
+    return sum(max(0, journal.read_bytes().count(b"\n") - 1) for journal in journals)
