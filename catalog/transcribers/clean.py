@@ -7,9 +7,9 @@ Rules (bump ``CLEAN_VERSION`` when one changes, also in ``blocks.py`` or ``vad.p
    ``MIN_S`` is lengthened to it. All three are flagged ``word_times_estimated``.
 3. What is left is clamped into the block and sorted.
 4. A word without usable times takes the time that its neighbours leave, flagged the same way.
-5. A segment is divided where its words are ``PAUSE_S`` apart: an entry covers no silence.
+5. Segments are joined and divided into sentences (``sentences.py``): an entry covers one, and no silence.
 6. ``repeated``: the same line at least ``SAME_LINES`` times in a row, or a loop inside a segment
-   (``loops.py``), both judged on undivided segments. A chorus sung three times stays.
+   (``loops.py``), both judged before rule 5. A chorus sung three times stays.
 7. ``unsure_speech``: the model gives silence a high probability and its words a low one.
 
 Nothing is dropped without being counted: :class:`Cleaned` says how many were rejected, and why.
@@ -28,6 +28,7 @@ from typing import TypeGuard
 from evicat.catalog.transcribers.base import RawSegment, Transcriber
 from evicat.catalog.transcribers.blocks import MAX_BLOCK_S, Piece, cut_blocks
 from evicat.catalog.transcribers.loops import is_loop, words_of
+from evicat.catalog.transcribers.sentences import MIN_S, sentences
 from evicat.catalog.transcribers.word_times import placed_words
 from evicat.schemas.model import Model
 from evicat.schemas.records import SpeechSegment
@@ -37,10 +38,6 @@ logger = logging.getLogger(__name__)
 
 CLEAN_VERSION = 1
 
-MIN_S = 0.02
-"""Shortest segment: the step of Whisper's time stamps."""
-PAUSE_S = 1.0
-"""Less than what lies between two stretches of speech (2 s less the pads), more than a breath."""
 SAME_LINES = 4
 """Chosen: a chorus comes three times; a line that Whisper invents every 30 s comes ten times in 5 min."""
 NO_SPEECH_FROM = 0.6
@@ -96,12 +93,9 @@ def clean(raw: Sequence[RawSegment], block: Span, source: str) -> Cleaned:
             kept.append(_timed(raw, index, block.duration_us / US))
     kept.sort(key=lambda timed: (timed.start_s, timed.end_s))
     flags = _flag_same_lines([timed.raw.text for timed in kept])
-    segments = [
-        segment
-        for timed, same_line in zip(kept, flags, strict=True)
-        for segment in _divided(_stored(timed, block, source, same_line))
-    ]
-    return Cleaned(sorted(segments, key=lambda segment: (segment.start_s, segment.end_s)), rejected)
+    stored = [_stored(timed, block, source, flag) for timed, flag in zip(kept, flags, strict=True)]
+    segments = sorted(sentences(stored), key=lambda segment: (segment.start_s, segment.end_s))
+    return Cleaned(segments, rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +176,3 @@ def _stored(timed: _Timed, block: Span, source: str, same_line: bool) -> SpeechS
         no_speech_probability=raw.no_speech_probability,
         flags=tuple(name for name, applies in flags.items() if applies),
     )
-
-
-def _divided(segment: SpeechSegment) -> Iterator[SpeechSegment]:
-    cuts = [
-        index
-        for index, (word, later) in enumerate(itertools.pairwise(segment.words), 1)
-        if later.start_s - word.end_s >= PAUSE_S
-    ]
-    for first, end in itertools.pairwise([0, *cuts, len(segment.words)]) if cuts else ():
-        words = segment.words[first:end]
-        end_s = min(segment.end_s, max(words[-1].end_s, words[0].start_s + MIN_S))
-        start_s = min(words[0].start_s, end_s - MIN_S)
-        text = "".join(word.text for word in words).strip()
-        yield segment.model_copy(update={"start_s": start_s, "end_s": end_s, "text": text, "words": words})
-    if not cuts:
-        yield segment
