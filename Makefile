@@ -3,7 +3,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .stamps
 DEMO := .demo
-CATALOG := $(DEMO)/catalog
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: help install demo test check format bench clean
@@ -20,7 +19,7 @@ $(STAMPS)/venv: pyproject.toml constraints.txt
 install: $(STAMPS)/venv  ## Make .venv with everything that the demo and the tests need
 
 demo: $(STAMPS)/venv  ## Index the sample clips and search them; VIDEO=path: your own file
-	$(BIN)/python demo/demo.py --catalog $(CATALOG) --samples $(DEMO)/samples $(if $(VIDEO),--video '$(VIDEO)')
+	$(BIN)/python demo/demo.py --samples $(DEMO)/samples --catalog $(DEMO)/$(if $(VIDEO),mine --video '$(VIDEO)',catalog)
 
 test: $(STAMPS)/venv  ## Run the whole test suite
 	$(BIN)/python -m pytest

@@ -12,7 +12,9 @@ from evicat.schemas.recipe import Profile, Recipe, parse_toml
 def shipped() -> dict[str, Recipe]:
     """Every recipe that ships, by name."""
     folder = files(__name__)
-    texts = {f.name.removesuffix(".toml"): f.read_text() for f in folder.iterdir() if f.name.endswith(".toml")}
+    texts = {
+        f.name.removesuffix(".toml"): f.read_text() for f in folder.iterdir() if f.name.endswith(".toml")
+    }
     return {name: parse_toml(Recipe, text, f"{name}.toml") for name, text in sorted(texts.items())}
 
 
