@@ -1,4 +1,14 @@
-"""Puts together what a file's header, its packets and its first frames say."""
+"""Puts together what a file's header, its packets and its first frames say.
+
+Flags of an asset:
+
+- ``partial_file``: it ends before its header says so
+- ``sound_before_picture``: by more than 0.1 s; that sound is left out
+- ``empty_audio``: a sound stream without packets, and no other
+- ``unreadable_audio``, ``unreadable_picture``: packets, but none decodes
+- ``time_jumps_back``: what comes after the jump is not on the timeline
+- ``clip_overruns``: the out point lies beyond the end of the file
+"""
 
 from __future__ import annotations
 

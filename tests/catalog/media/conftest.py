@@ -12,6 +12,7 @@ import av
 import numpy as np
 import pytest
 
+from evicat.catalog.media.frames import Wanted
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.media.probe import probe
 from evicat.catalog.media.worker import WorkerPool
@@ -66,11 +67,26 @@ def facts(path: Path, **options: object) -> Asset:
     return probe(path, asset_id=asset_id, size_bytes=size_bytes, **options)
 
 
+def on_display(times_us: list[int], wanted: Wanted) -> list[int]:
+    """Times of the frames of a window, by the written rule, one instant after another."""
+    shown: list[int] = []
+    for instant in wanted.times_us:
+        before = [time for time in times_us if wanted.span.start_us <= time <= instant]
+        after = [time for time in times_us if instant < time < wanted.span.end_us]
+        found = before[-1:] or after[:1]
+        shown += [time for time in found if time not in shown]
+    return shown
+
+
 @pytest.fixture(scope="session")
 def kit() -> SimpleNamespace:
     """The functions of this file."""
     return SimpleNamespace(
-        counter_image=counter_image, read_counter=read_counter, write_counters=write_counters, facts=facts
+        on_display=on_display,
+        counter_image=counter_image,
+        read_counter=read_counter,
+        write_counters=write_counters,
+        facts=facts,
     )
 
 
