@@ -47,6 +47,20 @@ class SubtitleFacts(Model):
     codec: str
     language: str | None = None
     default: bool = False
+    forced: bool = False
+    """Only the foreign parts of the dialogue."""
+
+
+ASSET_FLAGS = {
+    "partial_file": "it ends before its header says so",
+    "sound_before_picture": "by more than 0.1 s; that sound is left out",
+    "empty_audio": "a sound stream without packets, and no other",
+    "unreadable_audio": "sound packets, but none decodes",
+    "unreadable_picture": "picture packets, but none decodes",
+    "time_jumps_back": "what comes after the jump is not on the timeline",
+    "clip_overruns": "the out point lies beyond the end of the file",
+}
+"""Every flag that an asset may carry, and what it means."""
 
 
 class Asset(Model):
@@ -74,6 +88,7 @@ class Asset(Model):
     clip: Span | None = None
     """In and out points in the parent file, on the parent's timeline; None for a whole file."""
     flags: tuple[str, ...] = ()
+    """See :data:`ASSET_FLAGS`."""
 
 
 def clip_asset_id(parent_asset_id: str, clip: Span) -> str:

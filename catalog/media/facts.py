@@ -1,14 +1,4 @@
-"""Puts together what a file's header, its packets and its first frames say.
-
-Flags of an asset:
-
-- ``partial_file``: it ends before its header says so
-- ``sound_before_picture``: by more than 0.1 s; that sound is left out
-- ``empty_audio``: a sound stream without packets, and no other
-- ``unreadable_audio``, ``unreadable_picture``: packets, but none decodes
-- ``time_jumps_back``: what comes after the jump is not on the timeline
-- ``clip_overruns``: the out point lies beyond the end of the file
-"""
+"""Puts together what a file's header, its packets and its first frames say."""
 
 from __future__ import annotations
 
@@ -160,7 +150,7 @@ class Facts:
         )
 
     def _subtitles(self) -> tuple[SubtitleFacts, ...]:
-        """Text streams; forced ones (only the foreign parts of the speech) last and never as the default."""
+        """Text streams."""
         from av.stream import Disposition
 
         texts = [
@@ -168,13 +158,13 @@ class Facts:
             for s in self._container.streams.subtitles
             if s.codec_context and s.codec_context.name in _TEXT_CODECS
         ]
-        texts.sort(key=lambda s: (bool(s.disposition & Disposition.forced), s.index))
         return tuple(
             SubtitleFacts(
                 stream_index=s.index,
                 codec=s.codec_context.name,
                 language=_language(s),
-                default=bool(s.disposition & Disposition.default) and not s.disposition & Disposition.forced,
+                default=bool(s.disposition & Disposition.default),
+                forced=bool(s.disposition & Disposition.forced),
             )
             for s in texts
         )

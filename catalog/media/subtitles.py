@@ -103,27 +103,22 @@ def _parse_name(file: Path, words: str) -> SubtitleTrack | None:
 def choose_track(
     sidecars: list[SubtitleTrack], embedded: tuple[SubtitleFacts, ...], languages: tuple[str, ...]
 ) -> SubtitleTrack | None:
-    """The track that is read; None where there is none.
+    """The track that is read; None where there is none with the whole dialogue (forced ones lack most of it).
 
     By this order: preferred languages (as ``languages`` has them; then tracks of unknown language, then
-    others); full before forced; side-car before embedded; the default flag; name, or order of the streams.
+    others); side-car before embedded; the default flag; name, or order of the streams.
     """
     streams = [
         SubtitleTrack(stream_index=each.stream_index, language=_tidy(each.language), default=each.default)
         for each in embedded
+        if not each.forced
     ]
-    order = {id(track): place for place, track in enumerate([*sidecars, *streams])}
-    return min(
-        [*sidecars, *streams],
-        key=lambda t: (
-            language_rank(t.language, languages),
-            t.forced,
-            not t.path,
-            not t.default,
-            order[id(t)],
-        ),
-        default=None,
-    )
+    whole = [*(track for track in sidecars if not track.forced), *streams]
+    ranked = [
+        (language_rank(track.language, languages), not track.path, not track.default, place)
+        for place, track in enumerate(whole)
+    ]
+    return whole[min(ranked)[-1]] if whole else None
 
 
 def _tidy(language: str | None) -> str | None:

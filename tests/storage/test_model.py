@@ -6,11 +6,13 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evicat.storage.staging import StagingArea
 from evicat.storage.store import Store
 
 WINDOWS = 4
@@ -29,8 +31,10 @@ step = st.one_of(
 
 @dataclass
 class Model:
-    """What the catalog must hold: texts by unit and window, and which windows are embedded."""
+    """What the catalog must hold: texts by unit and window, which units were closed as complete, and which
+    windows are embedded."""
 
+    complete: set[str] = field(default_factory=set)
     inputs: dict[str, str] = field(default_factory=dict)
     texts: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {name: {} for name in NAMES})
     embedded: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {name: {} for name in NAMES})
@@ -38,6 +42,7 @@ class Model:
     def write(self, name: str, inputs: str, window: int, texts: list[str]) -> None:
         if self.inputs.setdefault(name, inputs) != inputs:
             self.inputs[name] = inputs
+            self.complete.discard(name)
             for old in list(self.texts[name]):
                 self._lose(name, old, [])
             self.texts[name] = {}
@@ -86,8 +91,11 @@ class Run:
             start // self.making.WINDOW_US: [entry.text for entry in result.entries]
             for start, result in results.items()
         } == expected
-        self.store.close(unit, complete=len(results) == WINDOWS)
-        assert self.store.is_complete(unit) == (len(results) == WINDOWS)
+        is_whole = len(results) == WINDOWS
+        self.store.close(unit, complete=is_whole)
+        assert self.store.is_complete(unit) == is_whole
+        if is_whole:
+            self.model.complete.add(name)
 
     def embed(self, name, chosen):
         source = self.making.unit(name, inputs=self.model.inputs.get(name, ""))
@@ -108,9 +116,16 @@ class Run:
         self.store.commit(force=True)
 
     def commit_twice(self):
-        kept = [(path, path.read_bytes()) for path in sorted((self.catalog / "staged").iterdir())]
-        self.commit()
-        for path, content in kept:
+        """Crash after a commit, with the last two of its files still there."""
+        batches, remove = [[]], StagingArea.remove
+
+        def remember(staging, paths):
+            batches.append([(path, path.read_bytes()) for path in paths])
+            remove(staging, paths)
+
+        with mock.patch.object(StagingArea, "remove", remember):
+            self.commit()
+        for path, content in batches[-1][-2:]:
             path.write_bytes(content)
         self.commit()
 
@@ -142,7 +157,7 @@ class Run:
                 assert unit["inputs_hash"] == self.model.inputs.get(name, unit["inputs_hash"])
                 assert unit["windows"] == len(texts)
                 assert unit["entries"] == sum(map(len, texts.values()))
-                assert unit["complete"] == (len(texts) == WINDOWS)
+                assert unit["complete"] == (name in self.model.complete)
             vectors = [row for row in content.get(self.making.VECTORS, []) if row["asset_id"] == asset_id]
             assert [row["vector"][0] for row in vectors] == [
                 float(len(text)) for _, of in sorted(self.model.embedded[name].items()) for text in of

@@ -104,6 +104,7 @@ def test_the_choice_follows_the_written_rule(tmp_path: Path) -> None:
     assert choose_track([], (), ("en",)) is None
     assert choose_track([german, english], (stream,), ("en",)) == english
     assert choose_track([german, forced], (stream,), ("en",)).stream_index == 3
+    assert choose_track([forced], (stream.model_copy(update={"forced": True}),), ("en",)) is None
     assert choose_track([english, default], (stream,), ("en",)) == default
     assert choose_track([german], (stream,), ("en", "de")).stream_index == 3
     assert choose_track([german], (stream,), ("de", "en")) == german
