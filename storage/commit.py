@@ -1,7 +1,8 @@
 """The committer: drains staged files into one transaction per table, then moves the head.
 
 Whoever runs this holds the commit lock. Nothing is written before all checks of a batch have passed, and
-the head moves last: a crash in between leaves tables ahead of the head, which the next start rolls back.
+the head moves last: a crash in between leaves tables ahead of the head, which the next start rolls back. A
+crash after it leaves files of that batch alone, which are committed again to the same effect.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def drain(layout: Layout, staging: StagingArea) -> Head:
     """
     tables = open_tables(layout)
     for batch in _batches(staging):
-        _commit(layout, tables, batch)
+        _commit(layout, staging, tables, batch)
     return tables.head
 
 
@@ -97,7 +98,7 @@ def _batches(staging: StagingArea) -> Iterator[Batch]:
         yield batch
 
 
-def _commit(layout: Layout, tables: Tables, batch: Batch) -> None:
+def _commit(layout: Layout, staging: StagingArea, tables: Tables, batch: Batch) -> None:
     changes = _fact_changes(tables, batch.facts)
     if batch.chunks:
         changes |= unit_changes(tables, batch.chunks)
@@ -108,8 +109,7 @@ def _commit(layout: Layout, tables: Tables, batch: Batch) -> None:
         tables.replace(name, change.new, change.doomed)
     _audit(tables, changes)
     move_head(layout, tables)
-    for path in batch.paths:  # in order: what a crash leaves is the end of the sequence, harmless to repeat
-        path.unlink()
+    staging.remove(batch.paths)
 
 
 def _fact_changes(tables: Tables, facts: list[FactRows]) -> dict[str, Changes]:

@@ -24,7 +24,7 @@ from evicat.schemas.entry import WindowResult
 from evicat.schemas.identity import Unit
 from evicat.schemas.model import Model
 
-from .files import write_durably
+from .files import sync_folder, write_durably
 from .rows import Row, result_from_row, result_row
 from .tables import FIXED_TABLES, STAGED
 
@@ -114,6 +114,12 @@ class StagingArea:
         if path.suffix == ".json":
             return FactRows.model_validate_json(content)
         return _parse_chunk(content)
+
+    def remove(self, committed: list[Path]) -> None:
+        """Remove files in their order, durably, so that only the end of a batch can ever come back."""
+        for path in committed:
+            path.unlink()
+        sync_folder(self.folder)
 
     def remove_abandoned(self) -> None:
         """Remove unnamed files that a crash left behind, once they are an hour old."""

@@ -87,7 +87,21 @@ def test_whatever_is_reported_what_is_stored_is_possible(reported):
         times = [time for word in segment.words for time in (word.start_s, word.end_s)]
         assert all(segment.start_s <= time <= segment.end_s for time in times)
         assert all(a.start_s <= b.start_s for a, b in itertools.pairwise(segment.words))
-    assert len(found.segments) + found.rejected.total() >= len(reported)
+
+
+INSIDE = st.one_of(st.none(), st.floats(0, 29.9))
+
+
+@given(st.lists(st.lists(st.tuples(INSIDE, INSIDE), min_size=1, max_size=6), max_size=8))
+def test_no_word_is_lost_or_doubled_whatever_its_times(times):
+    numbers = itertools.count()
+    reported = [spoken(" ".join(f"w{next(numbers)}" for _ in row), *row) for row in times]
+    found = clean(reported, LATER, "stub")
+    assert not found.rejected
+    said = [word.text for segment in found.segments for word in segment.words]
+    assert sorted(said) == sorted(f" w{i}" for i in range(next(numbers)))
+    for segment in found.segments:
+        assert segment.text == "".join(word.text for word in segment.words).strip()
 
 
 def test_words_without_times_share_what_their_neighbours_leave():

@@ -1,0 +1,82 @@
+"""Decoding for a recipe of 4 s x 8 and 30 s x 16 frames, against the ffmpeg command line.
+
+ffmpeg gives as many frames (`fps` filter), scaled alike, as raw RGB into the void. Bounds: in process 1.15,
+through a worker process 1.30.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from imageio_ffmpeg import get_ffmpeg_exe, get_ffmpeg_version
+from sides import compare, end
+
+from evicat.catalog.media.frames import Wanted, decode_windows, frame_times, read_windows
+from evicat.catalog.media.identity import hash_file
+from evicat.catalog.media.probe import probe
+from evicat.catalog.media.worker import WorkerPool
+from evicat.schemas.asset import Asset
+from evicat.schemas.grid import windows
+from evicat.schemas.span import US
+
+MINUTES = 10
+WIDTH = 448
+HEIGHT = 252
+FFMPEG = [get_ffmpeg_exe(), "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
+
+
+def make_film(path: Path) -> None:
+    """10 min of 640x360 H.264 with detail and movement, a keyframe every 10 s as encoders choose."""
+    picture = "mandelbrot=s=640x360:r=25:end_scale=0.01"
+    encode = ["-t", "60", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p"]
+    minute = path.with_name("minute.mp4")
+    subprocess.run([*FFMPEG, "-f", "lavfi", "-i", picture, *encode, str(minute)], check=True)
+    subprocess.run(
+        [*FFMPEG, "-stream_loop", str(MINUTES - 1), "-i", str(minute), "-c", "copy", str(path)], check=True
+    )
+
+
+def wanted(asset: Asset) -> list[Wanted]:
+    """All windows of both scales."""
+    scales = ((4, 8), (30, 16))
+    return [
+        Wanted(span, frame_times(span, count), WIDTH)
+        for seconds, count in scales
+        for span in windows(asset.duration_us, seconds * US)
+    ]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, WorkerPool() as pool:
+        film = Path(folder) / "film.mp4"
+        make_film(film)
+        asset_id, size_bytes = hash_file(film)
+        asset = probe(film, asset_id=asset_id, size_bytes=size_bytes)
+        looks = wanted(asset)
+        shown = {frame.pts for _, frames in decode_windows(film, asset, looks) for frame in frames}
+        rate = len(shown) / (asset.duration_us / US)
+        print(
+            f"ffmpeg {get_ffmpeg_version()}, swscale bicubic, {len(shown)} frames of {WIDTH}x{HEIGHT}",
+            flush=True,
+        )
+
+        def in_process() -> int:
+            return sum(len(frames) for _, frames in decode_windows(film, asset, looks))
+
+        def isolated() -> int:
+            return sum(len(frames) for _, frames in read_windows(pool, film, asset, looks, timeout_s=60))
+
+        def ffmpeg() -> None:
+            scale = ["-vf", f"fps={rate},scale={WIDTH}:{HEIGHT}", "-pix_fmt", "rgb24", "-f", "rawvideo", "-"]
+            subprocess.run([*FFMPEG, "-i", str(film), *scale], stdout=subprocess.DEVNULL, check=True)
+
+        end(
+            compare("decode in process / ffmpeg", ours=in_process, other=ffmpeg, bound=1.15),
+            compare("decode in a worker / ffmpeg", ours=isolated, other=ffmpeg, bound=1.30),
+        )
+
+
+if __name__ == "__main__":
+    main()
