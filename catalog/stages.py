@@ -33,6 +33,9 @@ from evicat.schemas.records import SpeechSegment
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
+MESSAGES = 5
+"""Of what was left out, so many cases are told in the ledger."""
+
 
 def transcribe(job: Job, kit: Kit, sink: Sink) -> None:
     """Speech of the asset: its subtitles where the recipe wants them first, else the transcriber's words."""
@@ -57,10 +60,7 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
         started = time.perf_counter()
         cues = _cues(job, kit, job.track)
         if cues.segments or kit.transcriber is None:
-            rejected = (
-                f"{len(cues.rejected)} cues rejected: {'; '.join(cues.rejected[:5])}" if cues.rejected else ""
-            )
-            yield _speech_result(unit, job.timeline, cues.segments, started, rejected or "no cues")
+            yield _speech_result(unit, job.timeline, cues.segments, started, cues.rejected)
             return
     if job.asset.audio is None or kit.transcriber is None:
         return
@@ -70,8 +70,9 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     pieces = ((piece.start_us, piece.samples) for piece in sound)
     with kit.using(kit.transcriber) as transcriber:
         started = time.perf_counter()
-        for span, segments in transcribe_pieces(transcriber, pieces, language=language, skip_starts=have):
-            yield _speech_result(unit, span, segments, started, "no speech")
+        for span, heard in transcribe_pieces(transcriber, pieces, language=language, skip_starts=have):
+            rejected = [f"{why} ({count} times)" for why, count in heard.rejected.items()]
+            yield _speech_result(unit, span, heard.segments, started, rejected)
             started = time.perf_counter()
 
 
@@ -83,13 +84,14 @@ def _cues(job: Job, kit: Kit, track: SubtitleTrack) -> TrackText:
 
 
 def _speech_result(
-    unit: Unit, span: Span, segments: list[SpeechSegment], started: float, message: str
+    unit: Unit, span: Span, segments: list[SpeechSegment], started: float, rejected: list[str]
 ) -> WindowResult:
+    message = f"left out: {'; '.join(rejected[:MESSAGES])}" if rejected else "" if segments else "no speech"
     return WindowResult(
         span=span,
         outcome=Outcome.DONE if segments else Outcome.EMPTY,
         entries=spoken(unit, segments),
-        message="" if segments and message.startswith("no ") else message,
+        message=message,
         seconds=time.perf_counter() - started,
     )
 

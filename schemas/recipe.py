@@ -130,11 +130,12 @@ def parse_toml(kind: type[M], text: str, where: str | Path) -> M:
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{what} {where} is not valid TOML: {error}") from None
     except ValidationError as error:
-        problems = [_problem(item) for item in error.errors()]
+        problems = [problem(item) for item in error.errors()]
         raise RecipeError(f"{what} {where} does not fit:\n" + "\n".join(problems)) from None
 
 
-def _problem(item: Any) -> str:
-    field = ".".join(str(part) for part in item["loc"]) or "(whole file)"
+def problem(item: Any) -> str:
+    """One line on one of pydantic's errors: field, what is wrong, value."""
+    field = ".".join(str(part) for part in item["loc"]) or "(all of it)"
     shown = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
     return f"  {field}: {item['msg'].removeprefix('Value error, ')}{shown}"

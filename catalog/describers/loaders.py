@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from pydantic import ValidationError
-
-from evicat.schemas.errors import RecipeError, UnknownNameError
+from evicat.catalog.registry import check_options, find_class
+from evicat.schemas.errors import RecipeError
 from evicat.schemas.recipe import Profile, Scale
 
 from .base import Describer
@@ -25,10 +23,7 @@ def describer_class(name: str) -> type[Describer[Any]]:
     Raises:
         UnknownNameError: no describer has this name.
     """
-    if name not in DESCRIBERS:
-        raise UnknownNameError("describer", name, list(DESCRIBERS))
-    module, _, class_name = DESCRIBERS[name].partition(":")
-    found: type[Describer[Any]] = getattr(import_module(module), class_name)
+    found: type[Describer[Any]] = find_class("describer", name, DESCRIBERS)
     return found
 
 
@@ -48,15 +43,5 @@ def load_describer(scale: Scale, profile: Profile) -> Describer[Any]:
         raise RecipeError(f"{where}: it needs frames; write frames = {{ per_window = 8, max_width = 640 }}")
     if "frames" not in found.reads and scale.frames is not None:
         raise RecipeError(f"{where}: it reads no frames; remove frames")
-    try:
-        options = found.options_class.model_validate(scale.options)
-    except ValidationError as error:
-        problems = "\n".join(_problem(item) for item in error.errors())
-        known = ", ".join(found.options_class.model_fields) or "none"
-        raise RecipeError(f"{where}: options do not fit:\n{problems}\n  known options: {known}") from None
+    options = check_options(where, found.options_class, scale.options)
     return found(options, profile)
-
-
-def _problem(item: Any) -> str:
-    field = ".".join(str(part) for part in item["loc"]) or "options"
-    return f"  {field}: {item['msg']}, got {item['input']!r}"

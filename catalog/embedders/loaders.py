@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from pydantic import ValidationError
-
 from evicat.catalog.embedders.base import Embedder
-from evicat.schemas.errors import RecipeError, UnknownNameError
+from evicat.catalog.registry import check_options, find_class
 from evicat.schemas.recipe import EmbedderOptions, Profile
 
 EMBEDDERS: dict[str, str] = {
@@ -23,10 +20,7 @@ def embedder_class(name: str) -> type[Embedder[Any]]:
     Raises:
         UnknownNameError: no embedder has this name.
     """
-    if name not in EMBEDDERS:
-        raise UnknownNameError("embedder", name, list(EMBEDDERS))
-    module, _, class_name = EMBEDDERS[name].partition(":")
-    found: type[Embedder[Any]] = getattr(import_module(module), class_name)
+    found: type[Embedder[Any]] = find_class("embedder", name, EMBEDDERS)
     return found
 
 
@@ -40,17 +34,5 @@ def load_embedder(embedder: EmbedderOptions, profile: Profile) -> Embedder[Any]:
     """
     name = embedder.name
     found = embedder_class(name)
-    try:
-        options = found.options_class.model_validate(embedder.options)
-    except ValidationError as error:
-        problems = "\n".join(_problem(item) for item in error.errors())
-        known = ", ".join(found.options_class.model_fields) or "none"
-        raise RecipeError(
-            f"embedder {name!r}: options do not fit:\n{problems}\n  known options: {known}"
-        ) from None
+    options = check_options(f"embedder {name!r}", found.options_class, embedder.options)
     return found(embedder, options, profile)
-
-
-def _problem(item: Any) -> str:
-    field = ".".join(str(part) for part in item["loc"]) or "options"
-    return f"  {field}: {item['msg']}, got {item['input']!r}"

@@ -18,7 +18,6 @@ Nothing is dropped without being counted: :class:`Cleaned` says how many were re
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -33,8 +32,6 @@ from evicat.catalog.transcribers.word_times import placed_words
 from evicat.schemas.model import Model
 from evicat.schemas.records import SpeechSegment
 from evicat.schemas.span import US, Span
-
-logger = logging.getLogger(__name__)
 
 CLEAN_VERSION = 1
 
@@ -61,8 +58,8 @@ def transcribe_pieces(
     language: str | None = None,
     skip_starts: Collection[int] = (),
     max_block_s: float = MAX_BLOCK_S,
-) -> Iterator[tuple[Span, list[SpeechSegment]]]:
-    """Segments of every block of the sound, with times on the asset's timeline.
+) -> Iterator[tuple[Span, Cleaned]]:
+    """What is said in every block of the sound, with times on the asset's timeline.
 
     ``pieces`` are as in :func:`~evicat.catalog.transcribers.blocks.cut_blocks`. The spans tile the timeline
     from 0 to the end of the sound, less the blocks that start at one of ``skip_starts`` (microseconds):
@@ -75,10 +72,7 @@ def transcribe_pieces(
         if block.start_us in skip_starts:
             continue
         raw = transcriber.transcribe(block.samples, block.speech, language) if block.speech else []
-        cleaned = clean(raw, block.span, transcriber.component)
-        if cleaned.rejected:
-            logger.warning("speech of %s: rejected %s", block.span, dict(cleaned.rejected))
-        yield block.span, cleaned.segments
+        yield block.span, clean(raw, block.span, transcriber.component)
 
 
 def clean(raw: Sequence[RawSegment], block: Span, source: str) -> Cleaned:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from pydantic import ValidationError
-
+from evicat.catalog.registry import check_options, find_class
 from evicat.catalog.transcribers.base import Transcriber
-from evicat.schemas.errors import RecipeError, UnknownNameError
 from evicat.schemas.recipe import Profile, SpeechOptions
 
 TRANSCRIBERS: dict[str, str] = {"faster-whisper": "evicat.catalog.transcribers.fasterwhisper:FasterWhisper"}
@@ -21,10 +18,7 @@ def transcriber_class(name: str) -> type[Transcriber[Any]]:
     Raises:
         UnknownNameError: no transcriber has this name.
     """
-    if name not in TRANSCRIBERS:
-        raise UnknownNameError("transcriber", name, list(TRANSCRIBERS))
-    module, _, class_name = TRANSCRIBERS[name].partition(":")
-    found: type[Transcriber[Any]] = getattr(import_module(module), class_name)
+    found: type[Transcriber[Any]] = find_class("transcriber", name, TRANSCRIBERS)
     return found
 
 
@@ -38,17 +32,5 @@ def load_transcriber(speech: SpeechOptions, profile: Profile) -> Transcriber[Any
     """
     name = speech.transcriber or ""
     found = transcriber_class(name)
-    try:
-        options = found.options_class.model_validate(speech.options)
-    except ValidationError as error:
-        problems = "\n".join(_problem(item) for item in error.errors())
-        known = ", ".join(found.options_class.model_fields) or "none"
-        raise RecipeError(
-            f"transcriber {name!r}: options do not fit:\n{problems}\n  known options: {known}"
-        ) from None
+    options = check_options(f"transcriber {name!r}", found.options_class, speech.options)
     return found(speech, options, profile)
-
-
-def _problem(item: Any) -> str:
-    field = ".".join(str(part) for part in item["loc"]) or "options"
-    return f"  {field}: {item['msg']}, got {item['input']!r}"

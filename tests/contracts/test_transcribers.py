@@ -41,7 +41,7 @@ def report(transcriber, conversation):
 
 
 def stored(transcriber, samples):
-    return [segment for _, segments in transcribe_pieces(transcriber, [(0, samples)]) for segment in segments]
+    return [s for _, heard in transcribe_pieces(transcriber, [(0, samples)]) for s in heard.segments]
 
 
 def said(segments) -> list[tuple[str, float, float]]:

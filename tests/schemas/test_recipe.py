@@ -28,8 +28,8 @@ def test_scale_names_stand_in_ids() -> None:
         (GOOD.replace('"local"', '"locale"'), "scales.0.kind", "locale"),
         (GOOD + '[speech]\nsubtitles = "maybe"\n', "speech.subtitles", "maybe"),
         (GOOD + '[speech]\nsubtitles = "never"\n', "speech", "needs a transcriber"),
-        (GOOD + GOOD.split("\n", 2)[2], "(whole file)", "local-4s"),
-        ('name = "empty"', "(whole file)", "at least one of"),
+        (GOOD + GOOD.split("\n", 2)[2], "(all of it)", "local-4s"),
+        ('name = "empty"', "(all of it)", "at least one of"),
     ],
 )
 def test_a_wrong_field_is_named_with_file_and_value(text: str, field: str, value: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -204,19 +205,19 @@ def long_sound(conversation):
     return np.concatenate([conversation, np.zeros(60 * RATE, np.float32), conversation[8 * RATE :]])
 
 
-def test_blocks_become_segments_on_the_timeline(long_sound, caplog):
+def test_blocks_become_segments_on_the_timeline(long_sound):
     stub = Stub()
     found = list(transcribe_pieces(stub, [(0, long_sound)], language="de", max_block_s=40))
     spans = [span for span, _ in found]
     assert spans[0].start_us == 0
     assert all(a.end_us == b.start_us for a, b in itertools.pairwise(spans))
     assert spans[-1].end_us == len(long_sound) * US // RATE
-    assert [len(segments) for _, segments in found] == [1, 0, 1]
+    assert [len(heard.segments) for _, heard in found] == [1, 0, 1]
     assert len(stub.calls) == 2
     assert {language for _, language in stub.calls} == {"de"}
-    assert found[0][1][0].start_s == pytest.approx(6.4, abs=0.1)
-    assert found[2][1][0].start_s == pytest.approx(89.6, abs=0.5)
-    assert "'no words': 1" in caplog.text
+    assert found[0][1].segments[0].start_s == pytest.approx(6.4, abs=0.1)
+    assert found[2][1].segments[0].start_s == pytest.approx(89.6, abs=0.5)
+    assert sum((heard.rejected for _, heard in found), Counter()) == {"no words": 2}
 
 
 def test_blocks_that_are_there_are_not_transcribed_again(long_sound):
