@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from evicat.catalog.job import Job, plan
@@ -19,7 +20,9 @@ from evicat.schemas.asset import Asset
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
-STAGES = (transcribe, see, narrate, embed)
+Stage = Callable[[Job, Kit, Sink], None]
+
+STAGES: tuple[Stage, ...] = (transcribe, see, narrate, embed)
 """In this order: each reads what those before it wrote."""
 
 

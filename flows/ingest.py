@@ -16,14 +16,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Protocol, TypeVar, cast
 
-from prefect import flow, task
+from prefect import Task, flow, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
 from prefect.states import Completed
 from prefect.utilities.annotations import quote
 
 from evicat.catalog import build
+from evicat.catalog.build import Stage
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.sources import Source
@@ -67,9 +69,17 @@ def _probe(name: str, source: Source, asset_id: str, size_bytes: int, kit: Kit) 
     return build.probe(source.path, kit, asset_id, size_bytes, source_id=source.source_id, clip=source.clip)
 
 
-@task(name="stage", task_run_name="{stage} {name}", cache_policy=NO_CACHE)
-def _stage(stage: str, name: str, job: Job, kit: Kit, store: Store) -> None:
-    getattr(build, stage)(job, kit, store)
+def _as_task(stage: Stage) -> Task[[str, Job, Kit, Store], None]:
+    label = stage.__name__
+
+    @task(name=label, task_run_name=f"{label} {{name}}", cache_policy=NO_CACHE)
+    def run(name: str, job: Job, kit: Kit, store: Store) -> None:
+        stage(job, kit, store)
+
+    return run
+
+
+STAGES = [_as_task(stage) for stage in build.STAGES]
 
 
 @flow(name="evicat-ingest", flow_run_name="ingest into {catalog}")
@@ -89,7 +99,9 @@ def ingest(
     summary = Summary(catalog=catalog, recipe=request.recipe.name, problems=request.problems)
     with (
         Kit(request.recipe, request.profile) as kit,
-        _WatchedStore.connect(catalog, write=True, create=True, work_dir=request.profile.work_dir) as store,
+        _WatchedStore.connect(
+            catalog, write=True, create=True, work_dir=request.profile.work_dir, run_id=flow_run.id or ""
+        ) as store,
     ):
         _Run(kit, store, summary).index(request.sources)
     summary.wall_seconds = time.perf_counter() - started
@@ -174,8 +186,8 @@ class _Run:
             self.summary.add_unchanged()
             return
         with self._watching(job):
-            for stage in build.STAGES:
-                _stage(stage.__name__, source.name, _whole(job), _whole(self.kit), _whole(self.store))
+            for stage in STAGES:
+                stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))
         self.summary.add_video(source.name, job.timeline.duration_us / US)
 
     def _probe(self, source: Source, asset_id: str, size_bytes: int) -> Asset:
