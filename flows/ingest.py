@@ -171,13 +171,14 @@ class _Run:
             self.summary.add_failure(source.name, f"unexpected {type(error).__name__}: {error}; see the log")
 
     def _index_video(self, source: Source) -> None:
-        asset = self.library.asset(source, self._probe)
+        identity = self.library.identify(source)
         with self._lock:
-            is_copy = asset.asset_id in self._taken
-            self._taken.add(asset.asset_id)
+            is_copy = identity.asset_id in self._taken
+            self._taken.add(identity.asset_id)
         if is_copy:
             self.summary.add_copy()
             return
+        asset = self.library.asset(source, identity, self._probe)
         if doubt := doubts(source, asset):
             self.summary.add_warning(source.name, doubt)
         offset_us = source.subtitle_offset_us

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.sources import Source
@@ -21,6 +22,15 @@ LENGTH_TOLERANCE_S = 1.0
 """A manifest's duration may differ from the file's by this, or by 1 %, whichever is more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which asset a source is. ``file_id`` is that of the whole file; empty where it was not read."""
+
+    asset_id: str
+    file_id: str
+    size_bytes: int
+
+
 class Library:
     """The files of a run, and what the catalog knows of them. Threads may share it."""
 
@@ -28,11 +38,11 @@ class Library:
         self._store = store
         self._known = {video.asset_id: video for video in store.videos()}
 
-    def asset(self, source: Source, probe: Probe) -> Asset:
-        """Facts of a file, named in the catalog; it is read only if it is new or was written to.
+    def identify(self, source: Source) -> Identity:
+        """Which asset a source is; hashed only if it is new or was written to, then named in the catalog.
 
         Raises:
-            AssetError: it cannot be read, or could not when these bytes were first seen.
+            UnreadableMediaError: it cannot be read.
         """
         try:
             stamp = FileStamp.of(source.path.stat())
@@ -41,27 +51,30 @@ class Library:
         kind, location = source.root_kind, str(source.root)
         root = Root(content_hash([kind, location]), kind, location)
         path = os.path.relpath(source.path, source.root if kind != "manifest" else source.root.parent)
-        asset_id = self._store.known_asset_id(root.root_id, path, stamp, source.clip)
-        whole_id, size_bytes = hash_file(source.path) if asset_id is None else ("", stamp.size_bytes)
-        if asset_id is None:
-            asset_id = clip_asset_id(whole_id, source.clip) if source.clip else whole_id
-            self._store.add_root(root)
-            self._store.add_name(_name(source, root, asset_id, path, stamp))
-        return self._known_asset(asset_id) or self._probe(source, probe, asset_id, whole_id, size_bytes)
+        known_id = self._store.known_asset_id(root.root_id, path, stamp, source.clip)
+        if known_id and known_id in self._known:
+            return Identity(known_id, "", stamp.size_bytes)
+        file_id, size_bytes = hash_file(source.path)
+        asset_id = clip_asset_id(file_id, source.clip) if source.clip else file_id
+        self._store.add_root(root)
+        self._store.add_name(_name(source, root, asset_id, path, stamp))
+        return Identity(asset_id, file_id, size_bytes)
 
-    def _known_asset(self, asset_id: str) -> Asset | None:
-        video = self._known.get(asset_id)
-        if video and video.asset is None:
+    def asset(self, source: Source, identity: Identity, probe: Probe) -> Asset:
+        """Facts of an asset; it is probed only if its bytes were never seen.
+
+        Raises:
+            AssetError: it cannot be used, or could not when these bytes were first seen.
+        """
+        video = self._known.get(identity.asset_id)
+        if video and video.asset:
+            return video.asset
+        if video:
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
-        return video.asset if video else None
-
-    def _probe(self, source: Source, probe: Probe, asset_id: str, whole_id: str, size_bytes: int) -> Asset:
-        if not whole_id:
-            whole_id, size_bytes = hash_file(source.path)
         try:
-            asset = probe(source, whole_id, size_bytes)
+            asset = probe(source, identity.file_id, identity.size_bytes)
         except AssetError as error:
-            self._store.add_video_failed(asset_id, size_bytes, error)
+            self._store.add_video_failed(identity.asset_id, identity.size_bytes, error)
             raise
         self._store.add_asset(asset)
         return asset
