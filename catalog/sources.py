@@ -13,16 +13,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from evicat.catalog.media import MEDIA_SUFFIXES
 from evicat.schemas.errors import UsageError
 from evicat.schemas.model import Model
 from evicat.schemas.span import Span, to_us
-
-_SUFFIXES = (
-    "3gp aac aiff asf avi flac flv gif m2ts m4a m4v mka mkv mov mp3 mp4 mpeg mpg mts mxf "
-    "ogg ogv opus rm rmvb ts vob wav webm wma wmv"
-)
-MEDIA_SUFFIXES = frozenset(f".{suffix}" for suffix in _SUFFIXES.split())
-"""What is taken from a folder. A file that is named itself is taken whatever its suffix."""
 
 MANIFEST_SUFFIXES = frozenset({".csv", ".jsonl"})
 
@@ -54,17 +48,17 @@ class ManifestRow(Model):
     benchmark: str | None = None
     split: str | None = None
     source_id: str | None = None
-    in_s: float | None = Field(default=None, ge=0)
-    out_s: float | None = Field(default=None, gt=0)
-    duration_s: float | None = Field(default=None, gt=0)
+    in_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    out_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    duration_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     subtitle: str | None = None
-    subtitle_offset_s: float = 0.0
+    subtitle_offset_s: float = Field(default=0.0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _points_in_order(self) -> ManifestRow:
         if (self.in_s is None) != (self.out_s is None):
             raise ValueError("in_s and out_s must stand together")
-        if self.in_s is not None and self.out_s is not None and self.out_s <= self.in_s:
+        if self.in_s is not None and self.out_s is not None and to_us(self.out_s) <= to_us(self.in_s):
             raise ValueError(f"out_s must be > in_s, got in_s={self.in_s}, out_s={self.out_s}")
         return self
 
@@ -80,35 +74,40 @@ def find(requests: list[str]) -> tuple[list[Source], list[str]]:
     sources: dict[tuple[Path, str], Source] = {}
     problems: list[str] = []
     for request in requests:
-        found = list(_expand(request))
-        if not found:
+        unreadable: list[str] = []
+        found = list(_expand(request, unreadable))
+        problems += unreadable
+        if not found and not unreadable:
             problems.append(_nothing(request))
         for source in found:
             sources.setdefault((source.root, source.name), source)
     return list(sources.values()), problems
 
 
-def _expand(request: str) -> Iterator[Source]:
+def _expand(request: str, unreadable: list[str]) -> Iterator[Source]:
     path = Path(request).absolute()
     if path.exists():
-        yield from _at(path)
+        yield from _at(path, unreadable)
     else:
         for match in sorted(glob.glob(request, recursive=True)):  # noqa: PTH207 (Path.glob is relative)
-            yield from _at(Path(match).absolute())
+            yield from _at(Path(match).absolute(), unreadable)
 
 
-def _at(path: Path) -> Iterator[Source]:
+def _at(path: Path, unreadable: list[str]) -> Iterator[Source]:
     if path.is_dir():
-        yield from _folder(path)
+        yield from _folder(path, unreadable)
     elif path.suffix.lower() in MANIFEST_SUFFIXES:
         yield from read_manifest(path)
     else:
         yield Source(root=path.parent, root_kind="files", name=_text(path.name), path=path)
 
 
-def _folder(root: Path) -> Iterator[Source]:
+def _folder(root: Path, unreadable: list[str]) -> Iterator[Source]:
+    def note(error: OSError) -> None:
+        unreadable.append(f"cannot read folder {error.filename}: {error.strerror}")
+
     seen: set[str] = set()
-    for folder, names, files in os.walk(root, followlinks=True):
+    for folder, names, files in os.walk(root, followlinks=True, onerror=note):
         real = os.path.realpath(folder)
         if real in seen:
             names.clear()
@@ -141,9 +140,8 @@ def read_manifest(file: Path) -> list[Source]:
     Raises:
         UsageError: a row does not fit (file, line, field and value are named), or an id stands twice.
     """
-    rows = _csv_rows(file) if file.suffix.lower() == ".csv" else _json_rows(file)
     sources: dict[str, Source] = {}
-    for line, raw in rows:
+    for line, raw in _rows(file):
         try:
             row = ManifestRow.model_validate(raw)
         except ValidationError as error:
@@ -171,6 +169,15 @@ def _source(file: Path, row: ManifestRow) -> Source:
         subtitle=file.parent / row.subtitle if row.subtitle else None,
         subtitle_offset_us=to_us(row.subtitle_offset_s),
     )
+
+
+def _rows(file: Path) -> list[tuple[int, Any]]:
+    try:
+        return list(_csv_rows(file) if file.suffix.lower() == ".csv" else _json_rows(file))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not UTF-8 at byte {error.start}; save the manifest as UTF-8") from None
+    except (OSError, csv.Error) as error:
+        raise UsageError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _csv_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -42,4 +42,4 @@ class Sink(Protocol):
         """A chunk (or the whole unit) is finished: stage what was written since the last seal."""
 
     def close(self, unit: Unit, *, complete: bool) -> None:
-        """Seal, note whether the results tile the whole timeline, and forget what is held in memory."""
+        """Seal and let go of the unit; ``complete``: its results tile the whole timeline of its asset."""

@@ -29,9 +29,8 @@ def create_catalog(uri: str | Path) -> None:
     _check_place(layout)
     layout.claims.mkdir(parents=True, exist_ok=True)
     with ProcessLock(layout.commit_lock, f"the new catalog {layout.root}").held(timeout_s=_LOCK_TIMEOUT_S):
-        if layout.marker.exists():
-            raise CatalogError(f"{layout.root} became a catalog just now; open it instead")
-        _fill(layout)
+        if not layout.marker.exists():  # else another process has made it just now
+            _fill(layout)
 
 
 def check_usable(uri: str | Path) -> None:
@@ -62,7 +61,7 @@ def _is_unfinished(layout: Layout) -> bool:
     ours = {path.name for path in (layout.tables, layout.staged, layout.work, layout.head)}
     ours_in_work = {path.name for path in (layout.claims, layout.journals, layout.commit_lock)}
     return (
-        layout.work.is_dir()
+        layout.commit_lock.is_file()
         and {path.name for path in layout.root.iterdir() if path.suffix != ".tmp"} <= ours
         and {path.name for path in layout.work.iterdir()} <= ours_in_work
     )

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from evicat.schemas.identity import Producer, Unit
-from evicat.schemas.span import Span
+from evicat.schemas.span import Span, to_us
 
 from .library import FileStamp, Root, Video, VideoName, storable
 from .reader import Reader
@@ -23,6 +23,20 @@ _COLUMNS: dict[str, list[str] | None] = {
 """The tables that are held, and which of their columns; None: all."""
 
 
+class _Mirror:
+    """Rows by table and key, and names by the place of their file."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[Any, Row]] = {table: {} for table in _COLUMNS}
+        self.places: dict[tuple[str, str, Span | None], VideoName] = {}
+
+    def put(self, table: str, row: Row) -> None:
+        self.rows[table][_key(table, row)] = row
+        if table == "names":
+            name = VideoName.from_row(row)
+            self.places[name.root_id, name.path, name.clip] = name
+
+
 class Facts:
     """What planning asks for every asset, so it must cost no query. Threads may share it.
 
@@ -32,8 +46,7 @@ class Facts:
     def __init__(self, reader: Reader) -> None:
         self._lock = threading.Lock()
         self._fresh: list[tuple[str, Row]] = []
-        self._rows: dict[str, dict[Any, Row]] = {}
-        self._places: dict[tuple[str, str, Span | None], VideoName] = {}
+        self._mirror = _Mirror()
         self.load(reader)
 
     def load(self, reader: Reader) -> None:
@@ -43,31 +56,25 @@ class Facts:
             for table, columns in _COLUMNS.items()
         }
         with self._lock:
-            self.head_number = reader.version
-            self._rows = {table: {} for table in _COLUMNS}
-            self._places = {}
+            # Lookups take no lock: they must see the old mirror or the new one, never a half-filled one.
+            mirror = _Mirror()
             for table, rows in loaded.items():
                 for row in rows:
-                    self._put(table, row)
+                    mirror.put(table, row)
             for table, row in self._fresh:
-                self._put(table, row)
+                mirror.put(table, row)
+            self._mirror = mirror
 
     def holds(self, table: str, row: Row) -> bool:
         """Whether a row is there already, word for word."""
         with self._lock:
-            return self._rows[table].get(_key(table, row)) == row
+            return self._mirror.rows[table].get(_key(table, row)) == row
 
     def add(self, table: str, row: Row) -> None:
         """Take in a row that is staged."""
         with self._lock:
-            self._put(table, row)
+            self._mirror.put(table, row)
             self._fresh.append((table, row))
-
-    def _put(self, table: str, row: Row) -> None:
-        self._rows[table][_key(table, row)] = row
-        if table == "names":
-            name = VideoName.from_row(row)
-            self._places[name.root_id, name.path, name.clip] = name
 
     def fresh_count(self) -> int:
         """How many additions are not yet known to be committed."""
@@ -83,15 +90,17 @@ class Facts:
         row = {"unit_id": unit.unit_id, "inputs_hash": unit.inputs_hash, "complete": complete}
         self.add("units", row)
 
-    def knows_unit(self, unit_id: str) -> bool:
-        return (unit_id,) in self._rows["units"]
-
     def is_complete(self, unit: Unit) -> bool:
-        row = self._rows["units"].get((unit.unit_id,))
+        row = self._mirror.rows["units"].get((unit.unit_id,))
         return row is not None and row["complete"] and row["inputs_hash"] == unit.inputs_hash
 
+    def duration_us(self, asset_id: str) -> int | None:
+        """Length of an asset's timeline; None where the asset is not registered or has none."""
+        row = self._mirror.rows["videos"].get((asset_id,))
+        return None if row is None or row["duration_s"] is None else to_us(row["duration_s"])
+
     def producer(self, producer_id: str) -> Producer | None:
-        row = self._rows["producers"].get((producer_id,))
+        row = self._mirror.rows["producers"].get((producer_id,))
         return producer_from_row(row) if row else None
 
     def roots(self) -> list[Root]:
@@ -104,12 +113,12 @@ class Facts:
         return [Video.from_row(row) for row in self._values("videos")]
 
     def known_asset_id(self, root_id: str, path: str, stamp: FileStamp, clip: Span | None) -> str | None:
-        name = self._places.get((root_id, storable(path), clip))
+        name = self._mirror.places.get((root_id, storable(path), clip))
         return name.asset_id if name and name.stamp == stamp else None
 
     def _values(self, table: str) -> list[Row]:
         with self._lock:
-            return [row for _, row in sorted(self._rows[table].items(), key=lambda item: item[0])]
+            return [row for _, row in sorted(self._mirror.rows[table].items(), key=lambda item: item[0])]
 
 
 def _key(table: str, row: Row) -> tuple[Any, ...]:

@@ -58,6 +58,7 @@ class Store:
         self._open_units: dict[str, OpenUnit] = {}
         self._dimensions: dict[str, int] = {}
         self._staged_rows = 0
+        self._is_released = False
         self._last_commit = time.monotonic()
         if write:
             self._take_up()
@@ -156,7 +157,7 @@ class Store:
         """As ``Sink.close``.
 
         Raises:
-            IntegrityError: called complete, but the results leave a gap; what is there was kept.
+            IntegrityError: called complete, but the results leave a gap or end early; what is there was kept.
         """
         held = self._held(unit)
         with held.lock:
@@ -253,6 +254,7 @@ class Store:
     def release(self) -> None:
         """Let go of all units; what is journalled of them waits for the next writer."""
         with self._lock:
+            self._is_released = True
             while self._open_units:
                 self._open_units.popitem()[1].release()
 
@@ -304,6 +306,12 @@ class Store:
 
     def _complete(self, held: OpenUnit) -> None:
         until_us = held.tiles_until_us()
+        length_us = self._facts.duration_us(held.unit.asset_id)
+        if length_us is not None and until_us != length_us:
+            raise IntegrityError(
+                f"unit {held.unit.unit_id} ({held.unit.scale} of asset {held.unit.asset_id}) was called "
+                f"complete, but its results end at {until_us} us of {length_us} us"
+            )
         if held.pending or not self._facts.is_complete(held.unit):
             self._count(held.seal(until_us) + 1)
             self._facts.note_unit(held.unit, complete=True)
@@ -349,6 +357,8 @@ class Store:
 
     def _add(self, table: str, row: Row) -> None:
         self._need_write()
+        if self._is_released:
+            raise BusyError(f"the catalog {self._layout.root} was let go of; open it again to add to it")
         if not self._facts.holds(table, row):
             self._staging.stage_facts(table, [row])
             self._facts.add(table, row)

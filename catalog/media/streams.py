@@ -7,6 +7,7 @@ Packets that are damaged and frames that the decoder itself calls corrupt are le
 
 from __future__ import annotations
 
+import errno
 import logging
 import stat
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ _log = logging.getLogger(__name__)
 
 _NOT_MEDIA = frozenset({"concat", "dash", "hls", "image2", "image2pipe", "imf", "sdp", "tty"})
 """Formats that are a picture, plain text, or a list of other files, whose bytes are not this file's."""
+
+_DEVICE_ERRORS = frozenset({errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN, errno.EACCES})
+"""The medium or the way to it failed, not the data."""
 
 
 def open_media(path: Path) -> Any:
@@ -87,9 +91,12 @@ def only(container: Any, index: int) -> Any:
 
 
 def packets(container: Any, stream: Any = None) -> Iterator[Any]:
-    """Packets of one stream, or of all, in the order of the file; ends where the file cannot be read further.
+    """Packets of one stream, or of all, in the order of the file; ends where its data is cut or broken.
 
     The last packet of a stream is empty and flushes its decoder.
+
+    Raises:
+        UnreadableMediaError: the medium that holds the file fails; what it holds further on is unknown.
     """
     import av
 
@@ -97,6 +104,8 @@ def packets(container: Any, stream: Any = None) -> Iterator[Any]:
     try:
         yield from container.demux(*chosen)
     except av.FFmpegError as error:
+        if error.errno in _DEVICE_ERRORS:
+            raise UnreadableMediaError(f"{container.name}: reading failed: {error.strerror}") from None
         _log.warning("%s: cannot be read to its end: %s", container.name, error.strerror)
         for each in chosen:
             flush = av.Packet()

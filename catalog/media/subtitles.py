@@ -9,12 +9,13 @@ words are a title. A bare number belongs to another video.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evicat.catalog.media import MEDIA_SUFFIXES
 from evicat.schemas.asset import Asset, SubtitleFacts
 from evicat.schemas.errors import AssetError
 from evicat.schemas.model import content_hash
@@ -28,10 +29,6 @@ from .streams import only, open_media, packets
 from .worker import WorkerPool
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
-_MEDIA = re.compile(
-    r"\.(3gp|asf|avi|flac|flv|gif|m2ts|m4[av]|mk[av]|mov|mp[34]|mpe?g|mts|mxf|og[agv]|opus|ts|vob|wav|webm|wm[av])",
-    re.IGNORECASE,
-)
 _FLAG_WORDS = frozenset({"cc", "default", "forced", "sdh"})
 
 
@@ -72,8 +69,12 @@ class TrackText(NamedTuple):
 
 def find_sidecars(path: Path) -> list[SubtitleTrack]:
     """Side-car subtitles of a media file, by name."""
-    near = [each for each in sorted(path.parent.iterdir()) if each.name.startswith(path.stem + ".")]
-    names = {base for each in near if _MEDIA.fullmatch(each.suffix) for base in (each.stem, each.name)}
+    folder = path.parent
+    near = _listing(folder, folder.stat().st_mtime_ns).get(path.stem.partition(".")[0], [])
+    near = [each for each in near if each.name.startswith(path.stem + ".")]
+    names = {
+        base for each in near if each.suffix.lower() in MEDIA_SUFFIXES for base in (each.stem, each.name)
+    }
     names |= {path.stem, path.name}
     tracks = []
     for file in near:
@@ -85,6 +86,18 @@ def find_sidecars(path: Path) -> list[SubtitleTrack]:
             track = _parse_name(file, file.stem[len(longest) :].strip("."))
             tracks += [track] if track else []
     return tracks
+
+
+@lru_cache(maxsize=8)
+def _listing(folder: Path, mtime_ns: int) -> dict[str, list[Path]]:
+    """Files of a folder by what their names begin with, up to the first dot; once for all its videos.
+
+    ``mtime_ns`` is part of the key: a file that came or went changes it.
+    """
+    files: dict[str, list[Path]] = {}
+    for each in sorted(folder.iterdir()):
+        files.setdefault(each.name.partition(".")[0], []).append(each)
+    return files
 
 
 def _parse_name(file: Path, words: str) -> SubtitleTrack | None:

@@ -41,7 +41,7 @@ def work(catalog: str | Path, tell: Callable[[str], None]) -> None:
             store.add_producer(producer)
         for name in NAMES:
             store.add_name(VideoName("r", name, making.asset(name).asset_id, name, FileStamp(1, 2, 3, 4)))
-            store.add_asset(making.asset(name))
+            store.add_asset(making.asset(name, windows=WINDOWS))
             see(making, store, name, tell)
             if name != "two":
                 store.commit(force=True)

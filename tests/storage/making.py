@@ -102,13 +102,13 @@ def embedded(window: int, entries: list[Entry], dimension: int = 4) -> WindowRes
     )
 
 
-def asset(name: str = "one", *, decoded_until_us: int | None = None) -> Asset:
+def asset(name: str = "one", *, decoded_until_us: int | None = None, windows: int = 4) -> Asset:
     return Asset(
         asset_id=content_hash(name),
         source_id=content_hash(name),
         size_bytes=12345,
         container="matroska,webm",
-        duration_us=4 * WINDOW_US,
+        duration_us=windows * WINDOW_US,
         origin_us=80_000,
         decoded_until_us=decoded_until_us,
         video=VideoFacts(

@@ -8,6 +8,8 @@ import pytest
 from evicat.schemas.errors import BusyError, IntegrityError, UsageError
 from evicat.schemas.sink import Sink
 from evicat.storage import store as store_module
+from evicat.storage.library import FileStamp, VideoName
+from evicat.storage.reader import Reader
 from evicat.storage.store import Store
 
 
@@ -363,3 +365,39 @@ def test_an_exception_lets_go_of_units_and_keeps_what_was_written(making, catalo
     with Store.connect(catalog, write=True) as store:
         assert list(store.open(unit)) == [0]
     assert list((catalog / "work" / "claims").iterdir()) == []
+
+
+def test_a_unit_that_ends_before_its_asset_is_not_complete(making, store):
+    unit = making.unit()
+    store.add_asset(making.asset())
+    with pytest.raises(IntegrityError, match="end at 10000000 us of 40000000 us"):
+        build(store, unit, [making.done(unit, 0)])
+    assert not store.is_complete(unit)
+    assert list(store.results(unit)) == [0]
+
+
+def test_nothing_is_added_after_the_catalog_was_let_go_of(making, store):
+    store.release()
+    with pytest.raises(BusyError, match="open it again"):
+        store.add_asset(making.asset())
+
+
+def test_what_is_registered_is_found_also_while_the_mirror_is_reloaded(making, store, catalog):
+    for number in range(300):
+        store.add_name(VideoName("r", f"{number}.mp4", "a" * 32, f"{number}.mp4", FileStamp(1, 2, 3, 4)))
+    store.add_producer(making.SIGHT)
+    store.commit(force=True)
+    stop = threading.Event()
+
+    def reload() -> None:
+        while not stop.is_set():
+            store._facts.load(Reader.open(catalog))
+
+    loader = threading.Thread(target=reload)
+    loader.start()
+    try:
+        found = [store._facts.producer(making.SIGHT.producer_id) for _ in range(20_000)]
+    finally:
+        stop.set()
+        loader.join()
+    assert None not in found
