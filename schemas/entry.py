@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -13,17 +13,20 @@ from .span import Span
 
 FLAGS = {
     "nothing_visible": "the describer saw nothing; the scene is a cautious sentence",
-    "partial_file": "the file ends before its header says so, within this window",
     "cue_overruns": "the subtitle cue ran past the timeline and was cut at its end",
     "repeated": "speech that repeats itself beyond what people say; kept, not embedded",
     "unsure_speech": "the transcriber itself doubts that this is speech; kept, not embedded",
     "word_times_estimated": "a word without a time took one from its neighbours",
-    "text_in_parts": "longer than the embedder reads at once; embedded in several parts",
 }
 """Every flag that an entry may carry, and what it means."""
 
 SPEECH_WITHHELD = {"repeated", "unsure_speech"}
 """Flags of speech that is kept for audit but neither embedded nor shown to describers."""
+
+
+Kind = Literal["local", "narrative", "speech"]
+KINDS: tuple[str, ...] = get_args(Kind)
+"""What an entry may be: the record of a short window, a narrative of a longer one, or a stretch of speech."""
 
 
 class FrameRef(Model):
@@ -41,7 +44,7 @@ class Entry(Model):
     asset_id: str
     producer_id: str
     condition_id: str = ""
-    kind: Literal["local", "narrative", "speech"]
+    kind: Kind
     scale: str
     span: Span
     text: Annotated[str, Field(min_length=1)]
@@ -91,6 +94,18 @@ class Outcome(StrEnum):
     @property
     def writes_entries(self) -> bool:
         return self in (Outcome.DONE, Outcome.PARTIAL)
+
+
+OUTCOME_MEANINGS = {
+    Outcome.DONE: "entries (or vectors) were written",
+    Outcome.PARTIAL: "entries were written from a part of the window",
+    Outcome.EMPTY: "it ran, and by the rule there is nothing to write: no speech, nothing to digest",
+    Outcome.NO_FRAMES: "the file has no picture in that window",
+    Outcome.REFUSED: "the model declined to answer",
+    Outcome.FAILED: "it did not work; the class and message of the error stand beside it",
+    Outcome.STALE: "what it read has changed since, so that it is to be made again",
+}
+"""Every outcome, and what it means."""
 
 
 class WindowResult(Model):

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
-    """A frozen value whose unknown fields are errors."""
+    """A frozen value whose unknown fields are errors; the docstring below a field is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_inf_nan="strings", use_attribute_docstrings=True
+    )
 
 
 def canonical_json(value: Any) -> str:

@@ -1,0 +1,157 @@
+"""What the documents say is what the code does: reference pages, commands, options, recipes, profiles."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from evicat.catalog.describers.loaders import load_describer
+from evicat.catalog.embedders.loaders import load_embedder
+from evicat.catalog.transcribers.loaders import load_transcriber
+from evicat.flows.cli import app
+from evicat.schemas.recipe import Profile, Recipe, parse_toml
+from evicat.storage import columns
+from evicat.storage.tables import FIXED_TABLES, vectors_schema
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OPTION = re.compile(r"`[^`\n]*?(--[a-z][a-z-]*)[^`\n]*`")
+VARIABLES = re.compile(r"^(?:[A-Z_]+=\S* )+")
+COMMANDS = get_command(app).commands
+
+
+def load_generator():
+    spec = importlib.util.spec_from_file_location("evicat_docs_generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATE = load_generator()
+OPTION_CLASSES = [find(name).options_class for _, known, find in GENERATE.COMPONENTS for name in known]
+DOCUMENTED = [Profile, *(model for _, model in GENERATE.RECIPE_PARTS), *OPTION_CLASSES]
+
+
+@pytest.mark.parametrize("page", GENERATE.PAGES)
+def test_reference_pages_are_what_the_code_says(page: str) -> None:
+    text = dict(GENERATE.pages())[page]
+    assert (ROOT / "docs" / "reference" / page).read_text() == text, "stale; run: make docs"
+
+
+def test_a_stale_page_is_named_and_mended(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(GENERATE, "REFERENCE", tmp_path / "reference")
+    monkeypatch.setattr(sys, "argv", ["generate.py"])
+    GENERATE.main()
+    assert GENERATE.stale() == []
+    (tmp_path / "reference" / "flags.md").write_text("old")
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
+    with pytest.raises(SystemExit, match=r"stale: flags\.md; run: make docs"):
+        GENERATE.main()
+
+
+@pytest.mark.parametrize("model", DOCUMENTED, ids=lambda model: model.__name__)
+def test_every_field_that_users_write_says_what_it_means(model) -> None:
+    silent = [name for name, field in model.model_fields.items() if not field.description]
+    assert not silent, f"{model.__name__}: write a docstring below {', '.join(silent)}"
+
+
+def test_every_column_has_its_meaning_and_no_other() -> None:
+    schemas = {**FIXED_TABLES, "vectors": vectors_schema(1)}
+    assert {name: set(schema.names) for name, schema in schemas.items()} == {
+        name: set(meanings) for name, meanings in columns.COLUMNS.items()
+    }
+    assert set(columns.TABLES) == set(schemas)
+
+
+def console_lines(text: str) -> Iterator[str]:
+    """What users type in the console blocks of a page."""
+    for language, block in FENCED.findall(text):
+        if language == "console":
+            joined = block.replace("\\\n", " ")
+            yield from (VARIABLES.sub("", line[2:]) for line in joined.splitlines() if line.startswith("$ "))
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    lines = [(page, line) for page in PAGES for line in console_lines(page.read_text())]
+    return [(page.name, line) for page, line in lines if line.startswith("evicat ")]
+
+
+def check(line: str) -> None:
+    """Parse a line as the command line would; nothing is run."""
+    words = shlex.split(line, comments=True)[1:]
+    if words in (["--help"], ["COMMAND", "--help"]):
+        return
+    assert words[0] in COMMANDS, f"no such command: {words[0]}"
+    COMMANDS[words[0]].make_context(f"evicat {words[0]}", words[1:])
+
+
+@pytest.mark.parametrize(("page", "line"), shown_commands())
+def test_commands_in_documents_exist_with_their_options(page: str, line: str) -> None:
+    check(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evicat indx x -c y",
+        "evicat search x -c y --limi 3",
+        "evicat show x",
+        "evicat search x -c y --limit few",
+    ],
+)
+def test_commands_that_do_not_exist_are_noticed(line: str, monkeypatch) -> None:
+    monkeypatch.delenv("EVICAT_CATALOG", raising=False)
+    with pytest.raises((AssertionError, TyperException), match=r"no such|No such|Missing|valid integer"):
+        check(line)
+
+
+def test_every_command_is_shown_somewhere() -> None:
+    shown = {shlex.split(line)[1] for _, line in shown_commands()}
+    guides = " ".join(page.read_text() for page in GUIDES)
+    unseen = [name for name in COMMANDS if name not in shown and f"`evicat {name}`" not in guides]
+    assert not unseen
+
+
+def test_options_named_in_guides_exist() -> None:
+    known = {option for command in COMMANDS.values() for param in command.params for option in param.opts}
+    named = {(page.name, option) for page in GUIDES for option in OPTION.findall(page.read_text())}
+    assert named, "the guides name some"
+    assert {(page, option) for page, option in named if option not in known | {"--help"}} == set()
+
+
+def test_make_targets_in_documents_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = [line for page in PAGES for line in console_lines(page.read_text())]
+    named = {shlex.split(line, comments=True)[1] for line in lines if line.startswith("make ")}
+    assert named, "README shows some"
+    assert named <= targets
+
+
+def toml_blocks() -> list[tuple[str, str]]:
+    blocks = [(page.name, *found) for page in GUIDES for found in FENCED.findall(page.read_text())]
+    return [(page, block) for page, language, block in blocks if language == "toml"]
+
+
+@pytest.mark.parametrize(("page", "block"), toml_blocks())
+def test_recipes_and_profiles_in_guides_fit(page: str, block: str) -> None:
+    if "name" not in tomllib.loads(block):
+        assert parse_toml(Profile, block, page)
+        return
+    recipe = parse_toml(Recipe, block, page)
+    for scale in recipe.scales:
+        load_describer(scale, Profile())
+    if recipe.speech and recipe.speech.transcriber:
+        load_transcriber(recipe.speech, Profile())
+    if recipe.embedder:
+        load_embedder(recipe.embedder, Profile())
