@@ -5,7 +5,7 @@ STAMPS := .stamps
 DEMO := .demo
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo test check format docs bench clean
 
 help:  ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,7 +13,9 @@ help:  ## Show these targets
 $(STAMPS)/venv: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev,decord,openai]'
+	@# What openai-whisper needs here is in dev; by itself it would bring triton, 1 GB that only a GPU uses.
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps openai-whisper
 	@mkdir -p $(STAMPS) && touch $@
 
 install: $(STAMPS)/venv  ## Make .venv with everything that the demo and the tests need
@@ -28,12 +30,15 @@ check: $(STAMPS)/venv  ## Lint, formatting, strict types, import direction
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p evicat.schemas -p evicat.storage -p evicat.catalog -p evicat.flows
-	$(BIN)/mypy demo bench
+	$(BIN)/mypy demo bench docs/generate.py
 	$(BIN)/lint-imports
 
 format: $(STAMPS)/venv  ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(STAMPS)/venv  ## Write docs/reference/ from the code
+	$(BIN)/python docs/generate.py
 
 bench: $(STAMPS)/venv  ## Measure what is promised about speed; prints ratios
 	@status=0; for script in $$(ls bench/*.py | grep -v sides.py); do echo "== $$script"; $(BIN)/python $$script || status=1; done; exit $$status

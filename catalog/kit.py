@@ -12,6 +12,7 @@ from evicat.catalog.describers.base import Describer
 from evicat.catalog.describers.loaders import load_describer
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
+from evicat.catalog.media.loaders import load_decoder
 from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
@@ -49,6 +50,7 @@ class Kit:
         self.embedder: Embedder[Any] | None = (
             load_embedder(recipe.embedder, profile) if recipe.embedder else None
         )
+        load_decoder(profile.decoder)  # an unknown name is said now, not by a worker
         self.workers = WorkerPool()
         self._locks: dict[int, threading.Lock] = {}
         self._guard = threading.Lock()

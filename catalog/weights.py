@@ -140,6 +140,35 @@ def _existing(path: str, what: str) -> Path:
     return folder.resolve()
 
 
+def checkpoint(name: str, profile: Profile) -> Path | None:
+    """The one file that ``name`` (a path, or a name in ``[models]`` of the profile) stands for.
+
+    None: a name, which the library that loads it must know.
+
+    Raises:
+        UsageError: blank, or the file does not exist.
+    """
+    if not name.strip():
+        raise UsageError("the recipe names no model; write the name or the path of a checkpoint")
+    mapped = profile.models.get(name)
+    if mapped is None and not (name.startswith(_PATH_STARTS) or Path(name).is_absolute()):
+        return None
+    path = Path(mapped or name).expanduser()
+    if not path.is_file():
+        what = f"models.{name} of the profile" if mapped else "the recipe's model"
+        state = "is no file" if path.exists() else "does not exist"
+        raise UsageError(f"{what} is {str(path)!r}, which {state}; give the file of the checkpoint")
+    return path.resolve()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (64 hexadecimal digits) of one file."""
+    cache = _DigestCache()
+    digest = cache.sha256(path)
+    cache.save()
+    return digest
+
+
 def folder_digest(folder: Path) -> str:
     """SHA-256 (64 hexadecimal digits) of the model files in ``folder``; the module's docstring has the rule.
 

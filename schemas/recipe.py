@@ -16,18 +16,23 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 
 class FrameOptions(Model):
-    """Which frames of a window are shown: their number, and the width that they are scaled down to."""
+    """Which frames of a window are shown."""
 
     per_window: int = Field(default=8, ge=1, le=512)
+    """Frames of a window: the middles of as many equal parts of it."""
     max_width: int = Field(default=448, ge=16, le=8192)
+    """Pixels; wider pictures are scaled down to this, others stay as they are."""
 
 
 class Scale(Model):
     """One window length with its purpose and who describes it."""
 
     kind: Literal["local", "narrative"]
+    """Local entries say what a short window shows; narratives tell a longer one in order."""
     window_seconds: float = Field(ge=0.5, le=3600)
+    """Length of the windows that tile the timeline."""
     describer: str
+    """Name of the describer."""
     frames: FrameOptions | None = None
     """Left out: the describer shows no frames (``digest``)."""
     options: dict[str, Any] = {}
@@ -44,17 +49,23 @@ class Scale(Model):
 
 
 class SpeechOptions(Model):
-    """Where the words come from. ``first``: subtitles, else the transcriber; ``only``; ``never``."""
+    """Where the words come from."""
 
     subtitles: Literal["first", "only", "never"] = "first"
+    """``first``: subtitles where there are any, else the transcriber; ``only``: no transcriber listens;
+    ``never``: subtitles are not read."""
     languages: tuple[str, ...] = ()
-    """Preferred subtitle and audio languages (BCP 47 or ISO 639), best first; empty: the file's default."""
+    """Preferred languages of subtitles (BCP 47 or ISO 639), best first; empty: the file's default."""
     transcriber: str | None = None
+    """Name of the transcriber; left out: nothing listens."""
     model: str = ""
+    """Its model: ``packaged:NAME``, a folder, or a name on the model hub."""
     compute_type: str = "int8"
+    """Number type that it computes with, such as ``int8``, ``float16`` or ``float32``."""
     language: str | None = None
-    """Spoken language, where it is known for the whole library; None: detected."""
+    """Spoken language, where it is known for the whole library; left out: detected."""
     options: dict[str, Any] = {}
+    """Options of the transcriber; checked by its own options class."""
 
     @model_validator(mode="after")
     def _has_source(self) -> SpeechOptions:
@@ -71,21 +82,30 @@ class EmbedderOptions(Model):
     """What turns texts into vectors."""
 
     name: str
+    """Name of the embedder."""
     model: str
+    """Its model: ``packaged:NAME``, a folder, or a name on the model hub."""
     revision: str = ""
+    """Revision on the model hub; empty: the newest."""
     options: dict[str, Any] = {}
+    """Options of the embedder; checked by its own options class."""
 
 
 class Recipe(Model):
     """Everything that decides what a catalog says about a video."""
 
     name: Name
+    """Lower-case letters, digits, ``-`` and ``_``."""
     description: str = ""
+    """One line, for ``evicat recipes``."""
     source: str = ""
     """Where its numbers come from: a paper's section, or ``chosen``."""
     scales: tuple[Scale, ...] = ()
+    """Window lengths, each with who describes it: one ``[[scales]]`` each."""
     speech: SpeechOptions | None = None
+    """``[speech]``; left out: no words are looked for."""
     embedder: EmbedderOptions | None = None
+    """``[embedder]``; left out: no vectors, and search goes by words only."""
 
     @model_validator(mode="after")
     def _makes_something(self) -> Recipe:
@@ -104,7 +124,9 @@ class Profile(Model):
     """Where and how fast a recipe runs on this machine. Nothing here changes a result."""
 
     videos_at_once: int = Field(default=2, ge=1, le=256)
+    """Videos that are worked on at the same time."""
     device: str = "cpu"
+    """Where models run: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``, as far as their engine can use it."""
     threads: int = Field(default=0, ge=0)
     """Threads of the models on the CPU; 0: all cores."""
     decode_timeout_seconds: float = Field(default=60, gt=0)
@@ -112,7 +134,11 @@ class Profile(Model):
     work_dir: str = ""
     """Local folder for journals; empty: inside a local catalog."""
     models: dict[str, str] = {}
-    """Canonical model name of a recipe -> local folder that holds its weights."""
+    """Canonical model name of a recipe -> local folder (or checkpoint file) that holds its weights."""
+    endpoints: dict[str, str] = {}
+    """Canonical model name of a recipe -> base URL of the OpenAI-compatible server that serves it."""
+    decoder: str = "pyav"
+    """Which library decodes the pictures: ``pyav`` or ``decord``. Both show the same frames."""
 
 
 M = TypeVar("M", Recipe, Profile)

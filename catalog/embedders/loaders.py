@@ -9,7 +9,8 @@ from evicat.catalog.registry import check_options, find_class
 from evicat.schemas.recipe import EmbedderOptions, Profile
 
 EMBEDDERS: dict[str, str] = {
-    "sentence-transformers": "evicat.catalog.embedders.sentence_transformer:SentenceTransformerEmbedder"
+    "openai": "evicat.catalog.embedders.served:ServedEmbedder",
+    "sentence-transformers": "evicat.catalog.embedders.sentence_transformer:SentenceTransformerEmbedder",
 }
 """Name -> ``module:class``; the module is imported when the embedder is first asked for."""
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evicat.catalog.embedders.base import Embedder, Vectors
 from evicat.catalog.embedders.parts import split_text
+from evicat.catalog.embedders.vectors import check_query, query_vector, unit_rows
 from evicat.catalog.weights import Weights, resolve
 from evicat.schemas.errors import UsageError
 from evicat.schemas.identity import ModelRef
@@ -24,15 +25,15 @@ _BATCH = 32
 """Texts at once; the library sorts them by length first. More is not faster on a CPU."""
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names under which models keep their prompts, as the library looks for them."""
-_SMALLEST_NORM = 1e-6
-"""A vector shorter than this has no direction: the library divides by at least 1e-12."""
 
 
 class SentenceTransformerOptions(Model):
-    """Prompts put before texts; None: the model's own, where it has one."""
+    """Prompts put before texts."""
 
     document_prompt: str | None = None
+    """Put before each part of an entry; left out: the model's own, where it has one."""
     query_prompt: str | None = None
+    """Put before a query; left out: the model's own, where it has one."""
 
 
 class SentenceTransformerEmbedder(Embedder[SentenceTransformerOptions]):
@@ -71,20 +72,12 @@ class SentenceTransformerEmbedder(Embedder[SentenceTransformerOptions]):
 
     def embed_query(self, query: str) -> npt.NDArray[np.float32]:
         prompt = self._prompt("query")
-        try:
-            query.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(f"the query is not valid text: {error}") from None
+        check_query(query)
         parts = split_text(query, self._token_starts, self._limit(prompt))
-        if not parts:
-            raise UsageError("the query is blank; write some words to search for")
-        mean = self._embed(self._engine.encode_query, parts, prompt).mean(axis=0)
-        norm = float(np.linalg.norm(mean))
-        if not norm >= _SMALLEST_NORM:
-            raise UsageError(
-                f"the model {self.embedder.model!r} gives no usable vector for the query {query!r}"
-            )
-        return np.asarray(mean / norm, dtype=np.float32)
+        rows = (
+            self._embed(self._engine.encode_query, parts, prompt) if parts else np.empty((0, 0), np.float32)
+        )
+        return query_vector(rows, query, self.embedder.model)
 
     def _embed(self, encode: Callable[..., Any], texts: list[str], prompt: str) -> Vectors:
         if not texts:
@@ -93,14 +86,11 @@ class SentenceTransformerEmbedder(Embedder[SentenceTransformerOptions]):
             texts,
             prompt=prompt,
             batch_size=_BATCH,
-            normalize_embeddings=True,
+            normalize_embeddings=False,
             convert_to_numpy=True,
             show_progress_bar=False,
         )
-        vectors = np.array(rows, dtype=np.float32)
-        norms = np.linalg.norm(vectors, axis=1)
-        vectors[~(np.isfinite(norms) & (norms >= _SMALLEST_NORM))] = np.nan
-        return vectors
+        return unit_rows(rows)
 
     def _prompt(self, kind: str) -> str:
         chosen = self.options.query_prompt if kind == "query" else self.options.document_prompt

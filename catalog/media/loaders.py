@@ -9,11 +9,12 @@ Same PTS, same picture, whichever decoder; frames before second 0 or beyond the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evicat.schemas.asset import Asset
-from evicat.schemas.errors import UnknownNameError
+from evicat.schemas.errors import MissingExtraError, UnknownNameError
 
 if TYPE_CHECKING:
     from .frames import Selection, Shown
@@ -27,7 +28,15 @@ def _pyav() -> Decode:
     return decode
 
 
-DECODERS: dict[str, Callable[[], Decode]] = {"pyav": _pyav}
+def _decord() -> Decode:
+    if find_spec("decord") is None:
+        raise MissingExtraError("decord", "decord")
+    from .decord_decoder import decode
+
+    return decode
+
+
+DECODERS: dict[str, Callable[[], Decode]] = {"pyav": _pyav, "decord": _decord}
 
 
 def load_decoder(name: str) -> Decode:
@@ -35,6 +44,7 @@ def load_decoder(name: str) -> Decode:
 
     Raises:
         UnknownNameError: no decoder has this name.
+        MissingExtraError: its package is not installed.
     """
     if name not in DECODERS:
         raise UnknownNameError("decoder", name, list(DECODERS))

@@ -85,3 +85,8 @@ class Transcriber(ABC, Generic[OptionsT]):
         Raises:
             UsageError: the model does not know ``language``, or its weights cannot be loaded.
         """
+
+
+def primary_language(language: str) -> str:
+    """``de`` of ``de-AT``: what models know a language by."""
+    return language.split("-")[0].lower()

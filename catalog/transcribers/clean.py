@@ -20,7 +20,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -58,12 +59,14 @@ def transcribe_pieces(
     language: str | None = None,
     skip_starts: Collection[int] = (),
     max_block_s: float = MAX_BLOCK_S,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[tuple[Span, Cleaned]]:
     """What is said in every block of the sound, with times on the asset's timeline.
 
     ``pieces`` are as in :func:`~evicat.catalog.transcribers.blocks.cut_blocks`. The spans tile the timeline
     from 0 to the end of the sound, less the blocks that start at one of ``skip_starts`` (microseconds):
-    these are cut, not transcribed. A block without speech has no segments and costs no call of the model.
+    these are cut, not transcribed. ``turn`` is held for every call of the transcriber. A block without
+    speech has no segments and costs no call of the model.
 
     Raises:
         UsageError: the transcriber does not know ``language``, or its weights cannot be loaded.
@@ -71,7 +74,10 @@ def transcribe_pieces(
     for block in cut_blocks(pieces, max_block_s):
         if block.start_us in skip_starts:
             continue
-        raw = transcriber.transcribe(block.samples, block.speech, language) if block.speech else []
+        raw: list[RawSegment] = []
+        if block.speech:
+            with turn():
+                raw = transcriber.transcribe(block.samples, block.speech, language)
         yield block.span, clean(raw, block.span, transcriber.component)
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 from pydantic import Field
 
-from evicat.catalog.transcribers.base import SAMPLE_RATE, RawSegment, RawWord, Samples, Stretches, Transcriber
+from evicat.catalog.transcribers.base import RawSegment, Samples, Stretches, Transcriber, primary_language
+from evicat.catalog.transcribers.joined import TrueTimes, join
 from evicat.catalog.weights import Weights, resolve
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.identity import ModelRef
@@ -20,14 +20,13 @@ from evicat.schemas.recipe import Profile, SpeechOptions
 
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
-    from faster_whisper.vad import SpeechTimestampsMap
 
 
 class FasterWhisperOptions(Model):
     """How Whisper searches for words."""
 
     beam_size: int = Field(default=5, ge=1, le=32)
-    """Whisper's own default."""
+    """Candidate texts that are followed at once; the default is Whisper's own."""
     temperatures: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(default=(0.0,), min_length=1)
     """Whisper's default tries up to 1.0 where an answer loops or is unlikely. Above 0 it draws at random, so
     that a run taken up again would differ from an unbroken one; what loops is flagged instead."""
@@ -61,7 +60,7 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
             return []
         known = self._language(language or self.speech.language)
         found, info = self._engine.transcribe(
-            np.concatenate([samples[start:end] for start, end in speech]),
+            join(samples, speech),
             language=known,
             language_detection_segments=self.options.language_detection_segments,
             beam_size=self.options.beam_size,
@@ -79,16 +78,12 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
     def _language(self, asked: str | None) -> str | None:
         """Whisper's code of the language, or None where it is to be detected."""
         if not self._engine.model.is_multilingual:
-            if asked and _primary(asked) != "en":
+            if asked and primary_language(asked) != "en":
                 raise UsageError(f"{self.speech.model!r} is English-only, but the language is {asked!r}")
             return "en"
-        if asked and _primary(asked) not in self._engine.supported_languages:
+        if asked and primary_language(asked) not in self._engine.supported_languages:
             raise UnknownNameError("language", asked, self._engine.supported_languages)
-        return _primary(asked) if asked else None
-
-
-def _primary(language: str) -> str:
-    return language.split("-")[0].lower()
+        return primary_language(asked) if asked else None
 
 
 def _engine_class() -> type[WhisperModel]:
@@ -135,13 +130,12 @@ def _restored(
     found: Iterable[Any], speech: Stretches, language: str, probability: float | None
 ) -> list[RawSegment]:
     """Segments of the joined stretches at their true times."""
-    from faster_whisper.vad import SpeechTimestampsMap
-
-    chunks = [{"start": start, "end": end} for start, end in speech]
-    clock = SpeechTimestampsMap(chunks, SAMPLE_RATE, time_precision=6)
+    clock = TrueTimes(speech)
     segments = []
     for whole in found:
-        words = tuple(_word(word, clock, speech) for word in whole.words)
+        words = tuple(
+            clock.word(word.start, word.end, word.word, float(word.probability)) for word in whole.words
+        )
         if not words:
             continue  # made up: see _engine_class
         segments.append(
@@ -157,13 +151,3 @@ def _restored(
             )
         )
     return segments
-
-
-def _word(word: Any, clock: SpeechTimestampsMap, speech: Stretches) -> RawWord:
-    # Its middle decides to which stretch a word belongs, so that both its times lie in the same one.
-    index = clock.get_chunk_index((word.start + word.end) / 2)
-    first, last = (sample / SAMPLE_RATE for sample in speech[index])
-    start, end = (
-        min(max(float(clock.get_original_time(time, index)), first), last) for time in (word.start, word.end)
-    )
-    return RawWord(start, end, word.word, float(word.probability))

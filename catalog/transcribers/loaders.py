@@ -8,7 +8,11 @@ from evicat.catalog.registry import check_options, find_class
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.schemas.recipe import Profile, SpeechOptions
 
-TRANSCRIBERS: dict[str, str] = {"faster-whisper": "evicat.catalog.transcribers.fasterwhisper:FasterWhisper"}
+TRANSCRIBERS: dict[str, str] = {
+    "faster-whisper": "evicat.catalog.transcribers.fasterwhisper:FasterWhisper",
+    "openai": "evicat.catalog.transcribers.served:ServedTranscriber",
+    "openai-whisper": "evicat.catalog.transcribers.openai_whisper:OpenAIWhisper",
+}
 """Name -> ``module:class``; the module is imported when the transcriber is first asked for."""
 
 

@@ -19,6 +19,7 @@ from evicat.schemas.entry import Outcome, WindowResult
 from evicat.schemas.errors import DecoderCrashedError, WindowError
 from evicat.schemas.grid import windows
 from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.naming import VideoName
 from evicat.schemas.recipe import Profile, Recipe, parse_toml
 
 LOOK = """
@@ -46,6 +47,7 @@ class MemorySink:
     """Fulfils ``Sink`` with dicts, and counts."""
 
     def __init__(self) -> None:
+        self.names: list[tuple[str, str]] = []
         self.held: dict[str, dict[int, WindowResult]] = {}
         self.inputs: dict[str, str] = {}
         self.done: dict[str, str] = {}
@@ -55,6 +57,11 @@ class MemorySink:
     def add_producer(self, producer: Producer) -> None: ...
 
     def add_asset(self, asset: object) -> None: ...
+
+    def add_root(self, root: object) -> None: ...
+
+    def add_name(self, name: VideoName) -> None:
+        self.names.append((name.name, name.asset_id))
 
     def is_complete(self, unit: Unit) -> bool:
         return self.done.get(unit.unit_id) == unit.inputs_hash
@@ -111,6 +118,7 @@ def test_the_whole_way_without_a_scheduler_tiles_every_scale(film: Path, sink: M
             spans = [result.span for _, result in sorted(sink.held[unit.unit_id].items())]
             assert spans == windows(job.asset.duration_us, 2_000_000 if name == "local-2s" else 6_000_000)
             assert set(sink.outcomes(unit)) == {Outcome.DONE}
+        assert sink.names == [("film.mp4", job.asset.asset_id)]
         writes = sink.writes
         build.build(film, kit, sink)
         assert sink.writes == writes

@@ -97,7 +97,7 @@ def test_it_shows_signs_of_life_and_settles_all(film, decoder: str) -> None:
 
 
 def test_an_unknown_decoder_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="unknown decoder 'guess'; known: pyav"):
+    with pytest.raises(UnknownNameError, match="unknown decoder 'guess'; known: decord, pyav"):
         load_decoder("guess")
 
 

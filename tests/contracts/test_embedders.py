@@ -13,8 +13,11 @@ from evicat.catalog.embedders.loaders import EMBEDDERS, load_embedder
 from evicat.schemas.errors import UsageError
 from evicat.schemas.recipe import EmbedderOptions, Profile
 
-MODELS = {"sentence-transformers": "packaged:all-MiniLM-L6-v2"}
-"""Weights with which an embedder is tested."""
+MODEL = "packaged:all-MiniLM-L6-v2"
+NEEDS = {"openai": "openai", "sentence-transformers": "sentence_transformers"}
+"""The package that an embedder needs; without it its tests are skipped."""
+OPTIONS = {"openai": {"max_tokens": 254}}
+"""MiniLM reads 256 tokens, two of them its own marks."""
 TEXTS = [
     "A dog runs over green grass.",
     "Two women talk on the telephone.",
@@ -26,11 +29,14 @@ TEXTS = [
 
 @pytest.fixture(scope="module", params=sorted(EMBEDDERS))
 def embedder(request) -> Embedder:
-    return load_embedder(EmbedderOptions(name=request.param, model=MODELS[request.param]), Profile())
+    name = request.param
+    pytest.importorskip(NEEDS[name], reason=f"embedder {name!r} needs the package {NEEDS[name]!r}")
+    profile = request.getfixturevalue("serving") if name == "openai" else Profile()
+    return load_embedder(EmbedderOptions(name=name, model=MODEL, options=OPTIONS.get(name, {})), profile)
 
 
 def test_every_embedder_is_tested():
-    assert set(MODELS) == set(EMBEDDERS)
+    assert set(NEEDS) == set(EMBEDDERS)
 
 
 def test_vectors_have_the_dimension_and_length_one(embedder):
@@ -107,21 +113,22 @@ def test_every_word_of_a_part_counts(embedder):
     assert np.abs(first - second).max() > 1e-3
 
 
-def test_the_model_is_known_before_weights_are_loaded():
-    """In a fresh process: neither importing, loading by name nor ``model`` may load torch."""
+def test_the_model_is_known_before_weights_are_loaded(embedder):
+    """In a fresh process: neither importing, loading by name nor ``model`` may load torch or a client."""
     code = (
         "import sys\n"
         "from evicat.catalog.embedders.loaders import load_embedder\n"
         "from evicat.schemas.recipe import EmbedderOptions, Profile\n"
-        "for name, model in %r.items():\n"
-        "    found = load_embedder(EmbedderOptions(name=name, model=model), Profile())\n"
-        "    assert found.model.digest and found.model.name == model\n"
-        "assert 'torch' not in sys.modules\n"
+        f"profile = Profile(endpoints={{{MODEL!r}: 'http://127.0.0.1:9/v1'}})\n"
+        f"found = load_embedder(EmbedderOptions(name={embedder.component!r}, model={MODEL!r}), profile)\n"
+        f"assert found.model.name == {MODEL!r}\n"
+        f"assert bool(found.model.digest) == {embedder.component != 'openai'}\n"
+        "assert not {'torch', 'openai'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code % MODELS], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_declares_what_identifies_it(embedder):
     assert embedder.component == embedder.embedder.name
     assert embedder.version >= 1
-    assert embedder.options_class() == embedder.options
+    assert isinstance(embedder.options, embedder.options_class)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import wave
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,36 @@ from evicat.catalog.transcribers.vad import find_speech
 from evicat.schemas.recipe import Profile, SpeechOptions
 
 RATE = 16_000
-MODELS = {"faster-whisper": "packaged:whisper-tiny.en"}
-"""Weights with which a transcriber is tested."""
+NEEDS = {"faster-whisper": "faster_whisper", "openai": "openai", "openai-whisper": "whisper"}
+"""The package that a transcriber needs; without it its tests are skipped."""
 HEARD = {"jersey": (12.4, 13.9), "sheila": (14.5, 15.6), "chicago": (17.0, 18.1), "yankee": (25.9, 27.2)}
 """Words of the conversation, and between which seconds each is said for the first time."""
 
 
-@pytest.fixture(scope="module", params=sorted(TRANSCRIBERS))
-def transcriber(request) -> Transcriber:
-    speech = SpeechOptions(transcriber=request.param, model=MODELS[request.param])
-    return load_transcriber(speech, Profile())
+SLOW = {"openai-whisper"}
+"""Takes half a minute for all tests here."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in sorted(TRANSCRIBERS)],
+)
+def made(request) -> Callable[[], Transcriber]:
+    """Makes the transcriber over real weights, anew at each call."""
+    name = request.param
+    pytest.importorskip(NEEDS[name], reason=f"transcriber {name!r} needs the package {NEEDS[name]!r}")
+    facts, profile = {"model": "packaged:whisper-tiny.en"}, Profile()
+    if name == "openai":
+        profile = request.getfixturevalue("serving")
+    if name == "openai-whisper":
+        facts = {"model": str(request.getfixturevalue("whisper_checkpoint")), "compute_type": "float32"}
+        facts["options"] = {"beam_size": 1}
+    return lambda: load_transcriber(SpeechOptions(transcriber=name, **facts), profile)
+
+
+@pytest.fixture(scope="module")
+def transcriber(made) -> Transcriber:
+    return made()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +74,7 @@ def first_start(segments, wanted: str) -> float:
 
 
 def test_every_transcriber_is_tested():
-    assert set(MODELS) == set(TRANSCRIBERS)
+    assert set(NEEDS) == set(TRANSCRIBERS)
 
 
 def test_real_words_at_real_times(report):
@@ -61,14 +82,15 @@ def test_real_words_at_real_times(report):
         assert earliest <= first_start(report, word) <= latest, word
 
 
-def test_segments_carry_words_with_times_and_probabilities(report, conversation):
+def test_segments_carry_words_with_times_and_probabilities(transcriber, report, conversation):
     assert report
     for segment in report:
         assert "".join(word.text for word in segment.words) == segment.text
         assert segment.words
         for word in segment.words:
             assert 0 <= word.start_s <= word.end_s <= len(conversation) / RATE
-            assert 0 <= word.probability <= 1
+            assert word.probability is None or 0 <= word.probability <= 1
+        assert (segment.words[0].probability is None) == (transcriber.component == "openai")
         assert segment.language == "en"
         assert segment.average_log_probability < 0
         assert 0 <= segment.no_speech_probability <= 1
@@ -124,14 +146,15 @@ def test_a_scrap_of_sound_is_no_error(transcriber, conversation, sample_count):
     assert all(end <= sample_count / RATE for _, _, end in said(found))
 
 
-def test_the_model_is_known_before_weights_are_loaded(transcriber):
-    fresh = load_transcriber(transcriber.speech, Profile())
+def test_the_model_is_known_before_weights_are_loaded(made, transcriber):
+    fresh = made()
     assert fresh.model == transcriber.model
-    assert fresh.model.name == MODELS[fresh.speech.transcriber]
-    assert fresh.model.digest
+    assert fresh.model.name == fresh.speech.model
+    assert bool(fresh.model.digest) == (fresh.component != "openai")
+    assert "_engine" not in vars(fresh)
 
 
 def test_declares_what_identifies_it(transcriber):
     assert transcriber.component == transcriber.speech.transcriber
     assert transcriber.version >= 1
-    assert transcriber.options_class() == transcriber.options
+    assert isinstance(transcriber.options, transcriber.options_class)

@@ -114,7 +114,7 @@ def test_hub_model_that_is_not_at_hand_is_named():
 
 
 def test_unknown_embedder_lists_the_known_ones():
-    with pytest.raises(UnknownNameError, match="'bm25'; known: sentence-transformers"):
+    with pytest.raises(UnknownNameError, match="'bm25'; known: openai, sentence-transformers"):
         load_embedder(EmbedderOptions(name="bm25", model="x"), Profile())
 
 
