@@ -15,8 +15,10 @@ from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.media.probe import probe_isolated
+from evicat.catalog.sources import single
 from evicat.catalog.stages import embed, narrate, see, transcribe
 from evicat.schemas.asset import Asset
+from evicat.schemas.naming import FileStamp
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
@@ -59,8 +61,11 @@ def build(path: Path, kit: Kit, sink: Sink) -> Job:
     """
     for producer in kit.producers:
         sink.add_producer(producer)
-    asset = probe(path, kit, *hash_file(path))
+    source, asset_id, size_bytes = single(path), *hash_file(path)
+    asset = probe(path, kit, asset_id, size_bytes)
     sink.add_asset(asset)
+    sink.add_root(source.own_root)
+    sink.add_name(source.naming(asset_id, FileStamp.of(path.stat())))
     job = plan(asset, path, kit)
     for stage in STAGES:
         stage(job, kit, sink)

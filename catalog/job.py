@@ -8,6 +8,7 @@ from pathlib import Path
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.subtitles import SubtitleTrack, choose_track, find_sidecars
 from evicat.schemas.asset import Asset
+from evicat.schemas.errors import AssetError
 from evicat.schemas.grid import windows
 from evicat.schemas.identity import Producer, Unit
 from evicat.schemas.sink import Sink
@@ -58,16 +59,13 @@ def plan(
 
     ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
     A picture scale without a picture stream has no unit.
-
-    Raises:
-        AssetError: the subtitles cannot be read.
     """
     speech = kit.recipe.speech
     track = None
     if speech and speech.subtitles != "never":
         sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
         track = choose_track(sidecars, asset.subtitles, speech.languages)
-    inputs = track.inputs_hash(subtitle_offset_us) if track else ""
+    inputs = _inputs_hash(track, subtitle_offset_us) if track else ""
     return Job(
         path=path,
         asset=asset,
@@ -77,6 +75,13 @@ def plan(
         local={name: _unit(asset, producer) for name, producer in kit.local.items() if asset.video},
         narrative={name: _unit(asset, producer, inputs) for name, producer in kit.narrative.items()},
     )
+
+
+def _inputs_hash(track: SubtitleTrack, offset_us: int) -> str:
+    try:
+        return track.inputs_hash(offset_us)
+    except AssetError:
+        return "unreadable"  # the speech stage says why; when it becomes readable, that stage runs again
 
 
 def _unit(asset: Asset, producer: Producer, inputs_hash: str = "") -> Unit:

@@ -15,7 +15,7 @@ import polars as pl
 
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
-from evicat.schemas.entry import SPEECH_WITHHELD
+from evicat.schemas.entry import KINDS, SPEECH_WITHHELD
 from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.recipe import EmbedderOptions, Profile
@@ -25,7 +25,8 @@ from evicat.storage.sql import sql_equals, sql_in, sql_literal
 
 Mode = Literal["hybrid", "text", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
-KINDS = ("local", "narrative", "speech")
+MOST = 10_000
+"""Hits that one search gives at most."""
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
 CANDIDATES = 5
@@ -116,18 +117,19 @@ class Catalog:
         never found. A blank query finds nothing.
 
         Raises:
-            UsageError: unknown mode, kind or video, or a limit below 1.
+            UsageError: unknown mode, kind or video, a limit that does not fit, or a catalog without vectors
+                that is asked for them.
         """
         if mode not in MODES:
             raise UnknownNameError("mode", mode, list(MODES))
-        if limit < 1:
-            raise UsageError(f"limit must be at least 1, got {limit}")
+        if not 1 <= limit <= MOST:
+            raise UsageError(f"limit must be from 1 to {MOST}, got {limit}")
         if not query.strip():
             return HIT_SCHEMA.to_frame()
         where = self._where(video=video, kind=kind, between=between)
         depth = limit if mode == "text" else limit * CANDIDATES
         text = self._by_text(query, where, depth) if mode != "vector" else {}
-        vector = self._by_vector(query, where, depth) if mode != "text" else {}
+        vector = self._by_vector(query, where, depth, only=mode == "vector") if mode != "text" else {}
         scores = _fuse(text, vector) if mode == "hybrid" else text or vector
         return self._hits(scores).head(limit)
 
@@ -141,8 +143,10 @@ class Catalog:
         rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
         return {row["entry_id"]: float(row["_score"]) for row in rows}
 
-    def _by_vector(self, query: str, where: str, depth: int) -> dict[str, float]:
+    def _by_vector(self, query: str, where: str, depth: int, *, only: bool) -> dict[str, float]:
         scores: dict[str, float] = {}
+        if only and not self._embedders:
+            raise UsageError("this catalog has no vectors; search with mode text, or index with an embedder")
         for name, embedder in self._embedders.items():
             table = self._reader.table(name)
             vector = embedder.embed_query(query)
@@ -183,6 +187,11 @@ class Catalog:
         names = self._read("names").sort("name", descending=True)
         return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
 
+    @cached_property
+    def _nameless(self) -> list[str]:
+        """Assets that no name leads to any more: their file was overwritten. Their entries are not shown."""
+        return sorted(set(self._read("videos")["asset_id"].to_list()) - set(self._names))
+
     def asset_ids(self, video: str) -> list[str]:
         """Assets that ``video`` means: a video name, the end of one path (``lec.mp4``), or an asset id.
 
@@ -209,6 +218,8 @@ class Catalog:
             if kind not in KINDS:
                 raise UnknownNameError("kind", kind, list(KINDS))
             terms.append(sql_equals("kind", kind))
+        if self._nameless:
+            terms.append(f"NOT ({sql_in('asset_id', self._nameless)})")
         if between is not None:
             terms.append(f"start_s < {sql_literal(between.end_s)} AND end_s > {sql_literal(between.start_s)}")
         return _and(*terms)

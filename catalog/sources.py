@@ -15,7 +15,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from evicat.catalog.media import MEDIA_SUFFIXES
 from evicat.schemas.errors import UsageError
-from evicat.schemas.model import Model
+from evicat.schemas.model import Model, content_hash
+from evicat.schemas.naming import FileStamp, Root, VideoName, storable
 from evicat.schemas.span import Span, to_us
 
 MANIFEST_SUFFIXES = frozenset({".csv", ".jsonl"})
@@ -38,6 +39,30 @@ class Source:
     expected_duration_s: float | None = None
     subtitle: Path | None = None
     subtitle_offset_us: int = 0
+
+    @property
+    def own_root(self) -> Root:
+        """The root as a catalog registers it: one location is one root, however it was named."""
+        location = str(self.root)
+        return Root(content_hash(location), self.root_kind, location)
+
+    @property
+    def place(self) -> str:
+        """Where the file lies, relative to the root (to the folder of a manifest)."""
+        return os.path.relpath(self.path, self.root.parent if self.root_kind == "manifest" else self.root)
+
+    def naming(self, asset_id: str, stamp: FileStamp) -> VideoName:
+        """The name of ``asset_id`` that this source is."""
+        return VideoName(
+            root_id=self.own_root.root_id,
+            name=self.name,
+            asset_id=asset_id,
+            path=self.place,
+            stamp=stamp,
+            clip=self.clip,
+            benchmark=self.benchmark,
+            split=self.split,
+        )
 
 
 class ManifestRow(Model):
@@ -80,11 +105,15 @@ def find(requests: list[str]) -> tuple[list[Source], list[str]]:
         if not found and not unreadable:
             problems.append(_nothing(request))
         for source in found:
-            sources.setdefault((source.root, source.name), source)
+            first = sources.setdefault((source.root, source.name), source)
+            if first.path != source.path:
+                problems.append(f"{source.path!r} is left out: its name reads like that of {first.path!r}")
     return list(sources.values()), problems
 
 
 def _expand(request: str, unreadable: list[str]) -> Iterator[Source]:
+    if not request:
+        return
     path = Path(request).absolute()
     if path.exists():
         yield from _at(path, unreadable)
@@ -99,7 +128,13 @@ def _at(path: Path, unreadable: list[str]) -> Iterator[Source]:
     elif path.suffix.lower() in MANIFEST_SUFFIXES:
         yield from read_manifest(path)
     else:
-        yield Source(root=path.parent, root_kind="files", name=_text(path.name), path=path)
+        yield single(path)
+
+
+def single(path: Path) -> Source:
+    """A file that is named itself; its root is its folder."""
+    path = path.absolute()
+    return Source(root=path.parent, root_kind="files", name=storable(path.name), path=path)
 
 
 def _folder(root: Path, unreadable: list[str]) -> Iterator[Source]:
@@ -118,12 +153,7 @@ def _folder(root: Path, unreadable: list[str]) -> Iterator[Source]:
             path = Path(folder, name)
             if not name.startswith(".") and path.suffix.lower() in MEDIA_SUFFIXES:
                 relative = path.relative_to(root).as_posix()
-                yield Source(root=root, root_kind="folder", name=_text(relative), path=path)
-
-
-def _text(name: str) -> str:
-    """A file name as text that any table can hold: bytes that are no UTF-8 are written as ``\\xff``."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+                yield Source(root=root, root_kind="folder", name=storable(relative), path=path)
 
 
 def _nothing(request: str) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,14 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     timeout_s = kit.profile.decode_timeout_seconds
     sound = read_audio_isolated(kit.workers, job.path, job.asset, timeout_s=timeout_s)
     pieces = ((piece.start_us, piece.samples) for piece in sound)
-    with kit.using(kit.transcriber) as transcriber:
+    started = time.perf_counter()
+    turn = partial(kit.using, kit.transcriber)
+    for span, heard in transcribe_pieces(
+        kit.transcriber, pieces, language=language, skip_starts=have, turn=turn
+    ):
+        rejected = [f"{why} ({count} times)" for why, count in heard.rejected.items()]
+        yield _speech_result(unit, span, heard.segments, started, rejected)
         started = time.perf_counter()
-        for span, heard in transcribe_pieces(transcriber, pieces, language=language, skip_starts=have):
-            rejected = [f"{why} ({count} times)" for why, count in heard.rejected.items()]
-            yield _speech_result(unit, span, heard.segments, started, rejected)
-            started = time.perf_counter()
 
 
 def _cues(job: Job, kit: Kit, track: SubtitleTrack) -> TrackText:
@@ -148,9 +151,8 @@ def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple
         )
         for look in looks
     ]
-    return read_windows(
-        kit.workers, job.path, job.asset, wanted, timeout_s=kit.profile.decode_timeout_seconds
-    )
+    timeout_s, decoder = kit.profile.decode_timeout_seconds, kit.profile.decoder
+    return read_windows(kit.workers, job.path, job.asset, wanted, timeout_s=timeout_s, decoder=decoder)
 
 
 def narrate(job: Job, kit: Kit, sink: Sink) -> None:
@@ -168,18 +170,21 @@ def narrate(job: Job, kit: Kit, sink: Sink) -> None:
                 for span in run:
                     if span.start_us not in have:
                         with kit.using(kit.describers[scale]) as describer:
-                            sink.write(unit, _describe(job, describer, unit, _context(span, entries)))
+                            window = _context(span, entries, describer)
+                            sink.write(unit, _describe(job, describer, unit, window))
                 sink.seal(unit)
 
 
-def _context(span: Span, entries: list[Entry]) -> WindowInput:
-    overlapping = tuple(entry for entry in entries if entry.span.overlap_us(span))
-    speech = tuple(
-        SpeechSegment.model_validate_json(entry.record)
-        for entry in overlapping
-        if entry.kind == "speech" and not SPEECH_WITHHELD & set(entry.flags)
-    )
-    return WindowInput(span, speech=speech, entries=overlapping)
+def _context(span: Span, entries: list[Entry], describer: Describer[Any]) -> WindowInput:
+    overlapping = [
+        entry
+        for entry in entries
+        if entry.kind in describer.reads
+        and entry.span.overlap_us(span)
+        and not SPEECH_WITHHELD & set(entry.flags)
+    ]
+    speech = (SpeechSegment.model_validate_json(each.record) for each in overlapping if each.kind == "speech")
+    return WindowInput(span, speech=tuple(speech), entries=tuple(overlapping))
 
 
 def _describe(job: Job, describer: Describer[Any], unit: Unit, window: WindowInput) -> WindowResult:
@@ -203,7 +208,7 @@ def _describe(job: Job, describer: Describer[Any], unit: Unit, window: WindowInp
 
 
 def _context_hash(window: WindowInput) -> str:
-    if not window.entries and not window.speech:
+    if not window.entries:
         return ""
     return content_hash([[entry.entry_id, entry.text] for entry in window.entries])
 

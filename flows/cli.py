@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import ExitStack, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from evicat.schemas.errors import EvicatError, UsageError
+from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
 from evicat.schemas.span import Span
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evicat.catalog.query import Catalog
     from evicat.flows.summary import Summary
 
+EXIT_UNUSABLE = 1
 EXIT_USAGE = 2
 EXIT_FAILURES = 3
+EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="evicat",
@@ -37,7 +41,8 @@ line of which leads back to the exact seconds and frames that it came from.
 
   evicat show my_video.mp4 --catalog my.catalog
 
-Exit codes: 0 all done, 2 wrong usage, 3 finished with failures. EVICAT_CATALOG stands in for --catalog.""",
+Exit codes: 0 all done, 1 the recipe cannot run here (doctor), 2 wrong usage, 3 finished with failures.
+EVICAT_CATALOG stands in for --catalog.""",
 )
 
 CatalogOption = Annotated[
@@ -76,14 +81,23 @@ def index(
     Request.read(paths, catalog, recipe, profile)  # what is wrong is said before the flow engine starts
     _quiet_prefect(verbose)
     console = _console(stderr=True)
-    with console.status("Starting the flow engine"):
-        from evicat.flows.ingest import OBSERVER, ingest
+    from evicat.flows.engine import flow_server
     from evicat.flows.progress import bars
 
-    with bars(console) as observer:
-        OBSERVER.set(observer)
-        summary = cast("Summary", ingest(paths, catalog, recipe, profile))
-    _print_summary(summary)
+    try:
+        with ExitStack() as stack:
+            with console.status("Starting the flow engine"):
+                from evicat.flows.ingest import OBSERVER, ingest
+
+                stack.enter_context(flow_server())
+            OBSERVER.set(stack.enter_context(bars(console)))
+            summary = cast("Summary", ingest(paths, catalog, recipe, profile))
+    except KeyboardInterrupt:
+        console.print("Interrupted; nothing is lost. Run the same command again to go on.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    from evicat.flows import tables
+
+    tables.summary(_console(), summary)
     if not summary.all_done:
         raise typer.Exit(EXIT_FAILURES)
 
@@ -99,14 +113,15 @@ def search(
     ] = None,
     kind: Annotated[str | None, typer.Option(help="Only local, narrative or speech.")] = None,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
-    limit: Annotated[int, typer.Option(min=1, help="How many entries at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many entries at most.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the embedder's weights lie, as for index.")
+    ] = None,
 ) -> None:
     """Find where something is said, written or seen, with cited times."""
-    from evicat.catalog.query import Catalog
-
     span = _span(between)
-    hits = Catalog.open(catalog).search(
+    hits = _open(catalog, profile).search(
         query,
         mode=mode,  # type: ignore[arg-type]  # checked by search, which names the known modes
         limit=limit,
@@ -137,10 +152,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show what is written about one video: rank, time span, description. Narratives come first."""
-    from evicat.catalog.query import Catalog
-
     span = _span(between)
-    entries = Catalog.open(catalog).serialize(video, kind=kind, between=span)
+    _check_kind(kind)
+    entries = _open(catalog).serialize(video, kind=kind, between=span)
     if as_json:
         for row in entries.to_dicts():
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -153,10 +167,9 @@ def show(
 @app.command()
 def status(catalog: CatalogOption) -> None:
     """Show units and windows of every video and producer, and what failed."""
-    from evicat.catalog.query import Catalog
     from evicat.flows import tables
 
-    tables.status(_console(), Catalog.open(catalog))
+    tables.status(_console(), _open(catalog))
 
 
 @app.command()
@@ -166,6 +179,35 @@ def recipes() -> None:
     from evicat.flows import tables
 
     tables.recipes(_console(), shipped())
+
+
+@app.command()
+def doctor(
+    recipe: Annotated[str, typer.Option(metavar="NAME|FILE", help="The recipe that is to run.")] = "default",
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what is installed and usable, and whether a recipe can run here.
+
+    Decodes a tiny clip in a worker process, and has every part of the recipe do a little of its work. Nothing
+    is fetched from the model hub. Exit code 1 where the recipe could not run; what to do is said.
+    """
+    from evicat.flows.doctor import examine
+
+    _offline()
+    _quiet_prefect(verbose=False)
+    with redirect_stdout(sys.stderr):  # broken packages print what is wrong with them
+        report = examine(recipe, profile)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=1))
+    else:
+        from evicat.flows.doctor_report import print_report
+
+        print_report(_console(), report)
+    if not report.usable:
+        raise typer.Exit(EXIT_UNUSABLE)
 
 
 def main() -> NoReturn:
@@ -180,13 +222,11 @@ def main() -> NoReturn:
             f"[bold red]{error.error_class}:[/] {_escape(str(error))}", soft_wrap=True
         )
         sys.exit(EXIT_FAILURES)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _console(stderr=True).print(f"[bold red]Error:[/] {_escape(what)}", soft_wrap=True)
+        sys.exit(EXIT_USAGE)
     sys.exit(0)
-
-
-def _print_summary(summary: Summary) -> None:
-    from rich.markdown import Markdown
-
-    _console().print(Markdown(summary.markdown()))
 
 
 def _quiet_prefect(verbose: bool) -> None:
@@ -199,11 +239,34 @@ def _quiet_prefect(verbose: bool) -> None:
     os.environ.setdefault("DO_NOT_TRACK", "1")
 
 
+def _offline() -> None:
+    """The model hub's client reads this at import: it looks into its cache, and fetches nothing."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
 def _span(text: str | None) -> Span | None:
     try:
         return Span.parse(text) if text else None
     except ValueError as error:
         raise UsageError(f"--between: {error}") from None
+
+
+def _check_kind(kind: str | None) -> None:
+    from evicat.schemas.entry import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise UnknownNameError("kind", kind, list(KINDS))
+
+
+def _open(uri: str, profile: str | None = None) -> Catalog:
+    """Open for reading; what is wrong with ``uri`` is said before the storage engine is imported."""
+    from evicat.storage.layout import Layout
+
+    Layout.of(uri).check_is_catalog()
+    from evicat.catalog.query import Catalog
+    from evicat.catalog.recipes import load_profile
+
+    return Catalog.open(uri, load_profile(profile))
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -11,9 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar, cast
 
 from prefect import Task, flow, task
@@ -29,7 +31,7 @@ from evicat.catalog.build import Stage
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.sources import Source
-from evicat.flows.library import Library, doubts
+from evicat.flows.library import Identity, Library, alike, doubts, failed_windows
 from evicat.flows.request import Request
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
@@ -134,9 +136,11 @@ class _Run:
         self.observer = OBSERVER.get()
         self.library = Library(store)
         self.stop = threading.Event()
-        self._taken: set[str] = set()
         self._remaining: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
+        self._ended: SimpleQueue[Future[None]] = SimpleQueue()
+        self._running = 0
+        self._complete: set[str] = set()
         store.on_result = self._on_result
 
     def index(self, sources: list[Source]) -> None:
@@ -144,24 +148,51 @@ class _Run:
         for producer in self.kit.producers:
             self.store.add_producer(producer)
         with ThreadPoolExecutor(self.kit.profile.videos_at_once, thread_name_prefix="video") as pool:
+            self._submit = partial(self._submit_to, pool)
             try:
-                self._wait({pool.submit(copy_context().run, self._video, source) for source in sources})
+                for group in alike(sources):
+                    self._submit(self._group, group)
+                self._wait()
             except BaseException:
                 self.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+        self.store.finish()
+        self.summary.earlier_failures = failed_windows(self.store, self._complete)
 
-    def _wait(self, pending: set[Future[None]]) -> None:
+    def _submit_to(self, pool: ThreadPoolExecutor, work: Callable[..., None], *arguments: object) -> None:
+        with self._lock:
+            self._running += 1
+        pool.submit(copy_context().run, work, *arguments).add_done_callback(self._ended.put)
+
+    def _wait(self) -> None:
         """Commit what is finished while the videos run."""
-        while pending:
-            done, pending = wait(pending, timeout=COMMIT_EVERY_SECONDS, return_when=FIRST_COMPLETED)
-            for future in done:
-                future.result()
+        while self._running:
+            with suppress(Empty):
+                self._ended.get(timeout=COMMIT_EVERY_SECONDS).result()
+                with self._lock:
+                    self._running -= 1
             self.store.commit()
 
-    def _video(self, source: Source) -> None:
+    def _group(self, sources: list[Source]) -> None:
+        """Files that may be copies: all are identified first, so that the same one of them always leads."""
+        leaders: dict[str, tuple[Source, Identity]] = {}
+        for source in sources:
+            with self._one_only(source):
+                identity = self.library.identify(source)
+                if identity.asset_id in leaders:
+                    self.summary.add_copy()
+                leaders.setdefault(identity.asset_id, (source, identity))
+        for leader, identity in leaders.values():
+            self._submit(self._video, leader, identity)
+
+    @contextmanager
+    def _one_only(self, source: Source) -> Iterator[None]:
+        """A file that fails costs itself alone."""
+        if self.stop.is_set():
+            raise _StoppedError
         try:
-            self._index_video(source)
+            yield
         except (AssetError, BusyError) as error:
             self.summary.add_failure(source.name, str(error))
         except (UsageError, IntegrityError, _StoppedError):
@@ -170,26 +201,21 @@ class _Run:
             log.exception("%s: unexpected error", source.name)
             self.summary.add_failure(source.name, f"unexpected {type(error).__name__}: {error}; see the log")
 
-    def _index_video(self, source: Source) -> None:
-        identity = self.library.identify(source)
-        with self._lock:
-            is_copy = identity.asset_id in self._taken
-            self._taken.add(identity.asset_id)
-        if is_copy:
-            self.summary.add_copy()
-            return
-        asset = self.library.asset(source, identity, self._probe)
-        if doubt := doubts(source, asset):
-            self.summary.add_warning(source.name, doubt)
-        offset_us = source.subtitle_offset_us
-        job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
-        if job.is_complete(self.kit, self.store):
-            self.summary.add_unchanged()
-            return
-        with self._watching(job):
-            for stage in STAGES:
-                stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))
-        self.summary.add_video(source.name, job.timeline.duration_us / US)
+    def _video(self, source: Source, identity: Identity) -> None:
+        with self._one_only(source):
+            asset = self.library.asset(source, identity, self._probe)
+            if doubt := doubts(source, asset):
+                self.summary.add_warning(source.name, doubt)
+            offset_us = source.subtitle_offset_us
+            job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
+            if job.is_complete(self.kit, self.store):
+                self._complete |= {unit.unit_id for unit in job.units}
+                self.summary.add_unchanged()
+                return
+            with self._watching(job):
+                for stage in STAGES:
+                    stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))
+            self.summary.add_video(source.name, job.timeline.duration_us / US)
 
     def _probe(self, source: Source, asset_id: str, size_bytes: int) -> Asset:
         return _probe(source.name, _whole(source), asset_id, size_bytes, _whole(self.kit))

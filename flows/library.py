@@ -1,18 +1,19 @@
-"""From a source to its asset: what is known is not read again, and what failed is not tried again."""
+"""From a source to its asset: what is known is not read again, and what is no media is not tried again."""
 
 from __future__ import annotations
 
-import os
+import stat
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.sources import Source
 from evicat.schemas.asset import Asset, clip_asset_id
 from evicat.schemas.errors import AssetError, UnreadableMediaError
-from evicat.schemas.model import content_hash
+from evicat.schemas.naming import FileStamp
 from evicat.schemas.span import US
-from evicat.storage.library import FileStamp, Root, VideoName
 from evicat.storage.store import Store
 
 Probe = Callable[[Source, str, int], Asset]
@@ -37,60 +38,88 @@ class Library:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known = {video.asset_id: video for video in store.videos()}
+        self._roots = {root.root_id: root for root in store.roots()}
+        self._hashes: dict[tuple[Path, FileStamp], tuple[str, int]] = {}
 
     def identify(self, source: Source) -> Identity:
-        """Which asset a source is; hashed only if it is new or was written to, then named in the catalog.
+        """Which asset a source is, and name it so; hashed only if it is new or was written to.
 
         Raises:
             UnreadableMediaError: it cannot be read.
         """
-        try:
-            stamp = FileStamp.of(source.path.stat())
-        except OSError as error:
-            raise UnreadableMediaError(f"{source.path}: {error.strerror}") from None
-        kind, location = source.root_kind, str(source.root)
-        root = Root(content_hash([kind, location]), kind, location)
-        path = os.path.relpath(source.path, source.root if kind != "manifest" else source.root.parent)
-        known_id = self._store.known_asset_id(root.root_id, path, stamp, source.clip)
-        if known_id and known_id in self._known:
-            return Identity(known_id, "", stamp.size_bytes)
-        file_id, size_bytes = hash_file(source.path)
-        asset_id = clip_asset_id(file_id, source.clip) if source.clip else file_id
-        self._store.add_root(root)
-        self._store.add_name(_name(source, root, asset_id, path, stamp))
-        return Identity(asset_id, file_id, size_bytes)
+        stamp = _stamp(source.path)
+        root = source.own_root
+        known_root = self._roots.get(root.root_id)
+        if known_root is None or (known_root.kind == "files" and root.kind != "files"):
+            self._roots[root.root_id] = root
+            self._store.add_root(root)
+        asset_id = self._store.known_asset_id(root.root_id, source.place, stamp, source.clip)
+        if asset_id in self._known:
+            identity = Identity(asset_id or "", "", stamp.size_bytes)
+        else:
+            file_id, size_bytes = self._hash(source.path, stamp)
+            asset_id = clip_asset_id(file_id, source.clip) if source.clip else file_id
+            identity = Identity(asset_id, file_id, size_bytes)
+        self._store.add_name(source.naming(identity.asset_id, stamp))
+        return identity
+
+    def _hash(self, path: Path, stamp: FileStamp) -> tuple[str, int]:
+        """Hash of a file, once per run however many clips are cut from it."""
+        if (path, stamp) not in self._hashes:
+            self._hashes[path, stamp] = hash_file(path)
+        return self._hashes[path, stamp]
 
     def asset(self, source: Source, identity: Identity, probe: Probe) -> Asset:
         """Facts of an asset; it is probed only if its bytes were never seen.
 
         Raises:
-            AssetError: it cannot be used, or could not when these bytes were first seen.
+            AssetError: it cannot be used. That these bytes are no media is remembered; what may be the
+                machine's fault (a decoder that stalled or died) is tried again in the next run.
         """
         video = self._known.get(identity.asset_id)
-        if video and video.asset:
-            return video.asset
-        if video:
+        if video and video.asset is None:
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
         try:
-            asset = probe(source, identity.file_id, identity.size_bytes)
-        except AssetError as error:
+            asset = (
+                video.asset if video and video.asset else probe(source, identity.file_id, identity.size_bytes)
+            )
+        except UnreadableMediaError as error:
             self._store.add_video_failed(identity.asset_id, identity.size_bytes, error)
             raise
+        if source.source_id:
+            asset = asset.model_copy(update={"source_id": source.source_id})
         self._store.add_asset(asset)
         return asset
 
 
-def _name(source: Source, root: Root, asset_id: str, path: str, stamp: FileStamp) -> VideoName:
-    return VideoName(
-        root_id=root.root_id,
-        name=source.name,
-        asset_id=asset_id,
-        path=path,
-        stamp=stamp,
-        clip=source.clip,
-        benchmark=source.benchmark,
-        split=source.split,
-    )
+def _stamp(path: Path) -> FileStamp:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise UnreadableMediaError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise UnreadableMediaError(f"{path}: not a regular file")
+    return FileStamp.of(found)
+
+
+def failed_windows(store: Store, unit_ids: set[str]) -> int:
+    """How many windows of these units failed in an earlier run, as the catalog has it now."""
+    units = store.reader().dataset("units")
+    rows = units.to_table(
+        filter="failed > 0 OR refused > 0", columns=["unit_id", "failed", "refused"]
+    ).to_pylist()
+    return sum(row["failed"] + row["refused"] for row in rows if row["unit_id"] in unit_ids)
+
+
+def alike(sources: list[Source]) -> list[list[Source]]:
+    """Sources in groups that may hold copies of each other (files of one size), in their order."""
+    groups: dict[object, list[Source]] = defaultdict(list)
+    for source in sources:
+        try:
+            groups[source.path.stat().st_size].append(source)
+        except OSError:
+            groups[source.path, source.name].append(source)
+    return list(groups.values())
 
 
 def doubts(source: Source, asset: Asset) -> str:
@@ -99,6 +128,8 @@ def doubts(source: Source, asset: Asset) -> str:
         header_s = (asset.header_duration_us or 0) / US
         return f"ends at {asset.decoded_until_us / US:.2f} s, but its header promises {header_s:.2f} s"
     wanted_s, length_s = source.expected_duration_s, asset.duration_us / US
+    if "clip_overruns" in asset.flags:
+        return f"is cut at {length_s:.2f} s: its out point lies beyond the end of the file"
     if wanted_s and abs(length_s - wanted_s) > max(LENGTH_TOLERANCE_S, wanted_s / 100):
         return f"is {length_s:.2f} s long, but the manifest says {wanted_s:.2f} s"
     return ""

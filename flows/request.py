@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evicat.catalog.kit import Kit
 from evicat.catalog.recipes import load_profile, load_recipe
 from evicat.catalog.sources import Source, find
-from evicat.schemas.errors import UsageError
+from evicat.schemas.errors import RecipeError, UnknownNameError, UsageError
 from evicat.schemas.recipe import Profile, Recipe
 from evicat.storage.create import check_usable
 
@@ -34,4 +35,8 @@ class Request:
         sources, problems = find(paths)
         if not sources:
             raise UsageError("; ".join(problems) or "no paths were given")
+        try:
+            Kit(*order).close()  # loads no weights
+        except (RecipeError, UnknownNameError) as error:
+            raise RecipeError(f"recipe {recipe}: {error}") from None
         return cls(sources, problems, catalog, *order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ class Summary:
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
+    earlier_failures: int = 0
+    """Windows of unchanged videos that failed in an earlier run."""
     video_seconds: float = 0.0
     wall_seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -68,7 +71,7 @@ class Summary:
 
     @property
     def all_done(self) -> bool:
-        return not (self.problems or self.failures or self.failed_windows)
+        return not (self.problems or self.failures or self.failed_windows or self.earlier_failures)
 
     def headline(self) -> str:
         """One line: how many videos, and what went wrong."""
@@ -76,32 +79,46 @@ class Summary:
         failed = [
             (len(self.failures) + len(self.problems), "failed"),
             (self.failed_windows, "failed windows"),
+            (self.earlier_failures, "windows that failed in an earlier run"),
         ]
         shown = [f"{count} {what}" for count, what in [*counts, *failed] if count]
         return ", ".join(shown) or "nothing to do"
 
+    def title(self) -> str:
+        return "Finished" if self.all_done else "Finished with failures"
+
+    def rows(self) -> list[tuple[str, str, int, int]]:
+        """``(scale, outcome, windows, entries)``."""
+        return [
+            (scale, outcome.value, count, self.entries[scale] if outcome == Outcome.DONE else 0)
+            for (scale, outcome), count in sorted(self.outcomes.items())
+        ]
+
+    def failed(self) -> list[tuple[str, str]]:
+        """``(video name, reason)``; the name is empty for a request that means no video."""
+        return [("", problem) for problem in self.problems] + sorted(self.failures.items())
+
     def markdown(self) -> str:
-        """A short report for people: counts, outcomes by scale, failures by name."""
+        """The same for the run's artifact."""
         lines = [
-            f"## {'Finished' if self.all_done else 'Finished with failures'}",
+            f"## {self.title()}",
             "",
-            f"Videos: {self.headline()}. Catalog `{self.catalog}`, recipe `{self.recipe}`, "
+            f"Videos: {self.headline()}. Catalog {_cell(self.catalog)}, recipe {self.recipe}, "
             f"{self.video_seconds:.0f} s of video in {self.wall_seconds:.1f} s.",
         ]
         if self.outcomes:
             lines += ["", "| scale | outcome | windows | entries |", "|---|---|---:|---:|"]
-            for (scale, outcome), count in sorted(self.outcomes.items()):
-                entries = self.entries[scale] if outcome == Outcome.DONE else 0
-                lines.append(f"| {scale} | {outcome} | {count} | {entries} |")
-        if self.failures or self.problems:
-            lines += ["", "| failed | what was wrong |", "|---|---|"]
-            lines += [f"| | {_cell(problem)} |" for problem in self.problems]
-            lines += [f"| `{name}` | {_cell(reason)} |" for name, reason in sorted(self.failures.items())]
-        if self.warnings:
-            lines += ["", "| used, but | why |", "|---|---|"]
-            lines += [f"| `{name}` | {_cell(doubt)} |" for name, doubt in sorted(self.warnings.items())]
+            lines += [f"| {' | '.join(map(str, row))} |" for row in self.rows()]
+        for title, rows in (("failed", self.failed()), ("used, but", sorted(self.warnings.items()))):
+            if rows:
+                lines += ["", f"| {title} | why |", "|---|---|"]
+                lines += [f"| {_cell(name)} | {_cell(reason)} |" for name, reason in rows]
         return "\n".join(lines) + "\n"
 
 
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~])")
+
+
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    """``text`` in a table cell, on one line, its characters not taken for markup."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))

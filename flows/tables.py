@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from evicat.catalog.query import Catalog
 from evicat.schemas.entry import Outcome
 from evicat.schemas.recipe import Recipe
 from evicat.schemas.span import format_time, to_us
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from evicat.catalog.query import Catalog
+    from evicat.flows.summary import Summary
 
 _OUTCOME_STYLE = {"done": "green", "failed": "red", "refused": "red", "stale": "yellow"}
 
@@ -47,8 +51,32 @@ def entries(console: Console, video: str, rows: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
+def summary(console: Console, run: Summary) -> None:
+    """What a run did: counts, outcomes by scale, and what went wrong by name."""
+    style = "green" if run.all_done else "yellow"
+    console.print(f"[bold {style}]{run.title()}[/]: {run.headline()}.")
+    console.print(
+        f"{run.video_seconds:.0f} s of video in {run.wall_seconds:.1f} s; catalog {escape(run.catalog)}"
+    )
+    if run.outcomes:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in ("scale", "outcome", "windows", "entries"):
+            table.add_column(column, justify="left" if column in ("scale", "outcome") else "right")
+        for scale, outcome, windows, entries in run.rows():
+            table.add_row(
+                scale, f"[{_OUTCOME_STYLE.get(outcome, 'dim')}]{outcome}[/]", str(windows), str(entries)
+            )
+        console.print(table)
+    for name, reason in run.failed():
+        console.print(f"[red]failed[/] {escape(f'{name}: ' if name else '')}{escape(reason)}", soft_wrap=True)
+    for name, doubt in sorted(run.warnings.items()):
+        console.print(f"[yellow]used, but[/] {escape(name)} {escape(doubt)}", soft_wrap=True)
+
+
 def status(console: Console, catalog: Catalog) -> None:
     """Units and windows by video and scale, then the files and windows that failed."""
+    import polars as pl
+
     videos, units = catalog.videos(), catalog.units()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("video", overflow="fold")
@@ -73,7 +101,8 @@ def _status_rows(
     name = escape(video["video"])
     length = _clock(video["duration_s"]) if video["duration_s"] else ""
     if not units:
-        table.add_row(name, length, f"[red]{video['status']}[/]", "", escape(video["message"] or ""), "")
+        shown = "[red]failed[/]" if video["status"] == "failed" else "[dim]nothing made[/]"
+        table.add_row(name, length, shown, "", escape(video["message"] or ""), "")
     for unit in units:
         producer = producers[unit["producer_id"]]
         table.add_row(
@@ -89,6 +118,8 @@ def _status_rows(
 
 def _vector_row(table: Table, units: pl.DataFrame, producers: dict[str, dict[str, Any]]) -> None:
     """Each unit of entries has an embedding unit of its own; here they are one line."""
+    import polars as pl
+
     if len(units):
         component = producers[units["producer_id"][0]]["component"]
         counts = units.select(pl.col([outcome.value for outcome in Outcome]).sum(), pl.col("complete").all())
@@ -105,6 +136,8 @@ def _outcomes(unit: dict[str, Any]) -> str:
 
 
 def _failures(console: Console, videos: pl.DataFrame, coverage: pl.DataFrame) -> None:
+    import polars as pl
+
     failed = coverage.filter(pl.col("outcome").is_in([Outcome.FAILED, Outcome.REFUSED]))
     names = dict(zip(videos["asset_id"].to_list(), videos["video"].to_list(), strict=True))
     for row in failed.to_dicts():

@@ -7,6 +7,7 @@ from typing import Protocol
 from .asset import Asset
 from .entry import WindowResult
 from .identity import Producer, Unit
+from .naming import Root, VideoName
 
 
 class Sink(Protocol):
@@ -21,6 +22,12 @@ class Sink(Protocol):
 
     def add_asset(self, asset: Asset) -> None:
         """Register the facts of an asset; idempotent."""
+
+    def add_root(self, root: Root) -> None:
+        """Register where files were found; idempotent."""
+
+    def add_name(self, name: VideoName) -> None:
+        """Register how an asset is called; it replaces an earlier row of the same root and name."""
 
     def is_complete(self, unit: Unit) -> bool:
         """Whether results of this unit, with the same ``inputs_hash``, tile the whole timeline already."""

@@ -66,8 +66,8 @@ class Span:
     def parse(cls, text: str) -> Span:
         """``0:30.000-1:02:03.250``; also ``30:90`` in plain seconds, as ``--between`` takes it."""
         separator = "-" if "-" in text else ":"
-        start, found, end = text.partition(separator)
-        if not found:
+        start, _, end = text.partition(separator)
+        if text.count(separator) != 1:
             raise ValueError(
                 f"not a span: {text!r}; write START-END (0:30-1:30) or START:END in seconds (30:90)"
             )

@@ -6,9 +6,10 @@ import threading
 from typing import Any
 
 from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.naming import FileStamp, Root, VideoName, storable
 from evicat.schemas.span import Span, to_us
 
-from .library import FileStamp, Root, Video, VideoName, storable
+from .library import Video
 from .reader import Reader
 from .rows import Row, producer_from_row
 from .tables import table_spec

@@ -9,10 +9,9 @@ from evicat.schemas.entry import Entry, FrameRef, Vector, WindowResult
 from evicat.schemas.errors import AssetError
 from evicat.schemas.identity import Producer
 from evicat.schemas.model import canonical_json
+from evicat.schemas.naming import storable
 from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
-
-from .library import storable
 
 Row = dict[str, Any]
 

@@ -13,6 +13,7 @@ from evicat.schemas.asset import Asset
 from evicat.schemas.entry import WindowResult
 from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UsageError
 from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.schemas.span import Span
 
 from .commit import drain, move_head, open_tables
@@ -22,7 +23,7 @@ from .head import Head, read_head
 from .indexes import refresh
 from .journal import Journal
 from .layout import Layout
-from .library import FileStamp, Root, Video, VideoName
+from .library import Video
 from .locks import CommitRight, ProcessLock
 from .reader import Reader
 from .results import Results, unit_results
@@ -200,6 +201,10 @@ class Store:
         producer = self._facts.producer(unit.producer_id)
         table = vectors_table(embedder_id(producer)) if producer else ""
         return unit_results(unit, self._staging, self._latest, table)
+
+    def reader(self) -> Reader:
+        """The tables as the head has them now."""
+        return self._latest()
 
     # Commits
 

@@ -20,32 +20,38 @@ class SightOptions(Model):
     """A picture in which at most this share of the pixels stands out shows nothing: it is of one colour."""
 
     dark_below: float = Field(default=45, ge=0, le=255)
+    """A picture with a mean brightness below this is dark."""
     dim_below: float = Field(default=75, ge=0, le=255)
+    """Below this, it is dim."""
     bright_from: float = Field(default=150, ge=0, le=255)
-    """Mean brightness of a dark, a dim and a bright picture."""
+    """From this on, it is bright."""
     brightness_step: float = Field(default=25, ge=0, le=255)
     """A view gets brighter or darker if its last frame differs this much from its first."""
 
     change_difference: float = Field(default=12, ge=0, le=255)
+    """Two frames can show different views if their mean brightness difference reaches this, ..."""
     change_correlation: float = Field(default=0.6, ge=-1, le=1)
+    """... their correlation stays below this (a change of light alone leaves it higher), ..."""
     change_colours: float = Field(default=0.12, ge=0, le=1)
-    """Two frames show different views if their mean brightness difference reaches the first, their
-    correlation stays below the second and their colour histograms' Bhattacharyya distance (1 - overlap)
-    reaches the third. Movement within one view misses the third, a change of light the second."""
+    """... and the Bhattacharyya distance (1 - overlap) of their colour histograms reaches this
+    (movement within one view stays below it)."""
 
     little_motion_from: float = Field(default=1, ge=0, le=255)
+    """Little movement: mean difference of neighbouring frames of one view, their light made equal."""
     motion_from: float = Field(default=6, ge=0, le=255)
+    """Movement: the same difference."""
     much_motion_from: float = Field(default=15, ge=0, le=255)
-    """Mean difference of neighbouring frames of one view after their light was made equal."""
+    """Much movement: the same difference."""
     motion_correlation: float = Field(default=0.3, ge=-1, le=1)
     """Frames that differ by ``change_difference`` and correlate less than this are not compared for motion:
     they may show different views in like colours."""
 
     colour_share: float = Field(default=0.1, gt=0, le=1)
+    """Black, white, grey and brown are named from this share of the picture on."""
     accent_share: float = Field(default=0.02, gt=0, le=1)
-    """Black, white, grey and brown are named from the first share of the picture on, other colours from the
-    second."""
+    """Other colours are named from this share on."""
     colours_named: int = Field(default=5, ge=1, le=11)
+    """Colours that are named at most."""
     place_share: float = Field(default=0.65, ge=0.34, le=1)
     """A colour (or the movement) is at the top, bottom, left or right if this share of it lies in that third
     of the picture."""
@@ -57,9 +63,10 @@ class SightOptions(Model):
     ocr_side: int = Field(default=480, ge=64, le=4096)
     """Longer side, in pixels, that a picture is scaled down to when text is searched in it."""
     ocr_confidence: float = Field(default=0.9, ge=0, le=1)
+    """Lines read with less confidence are dropped."""
     ocr_confidence_short: float = Field(default=0.96, ge=0, le=1)
-    """Lines read with less confidence are dropped; the second is for lines of up to ``ocr_short`` letters and
-    digits."""
+    """The same for short lines."""
     ocr_short: int = Field(default=4, ge=0)
+    """Letters and digits of a short line, at most."""
     ocr_characters: int = Field(default=2, ge=1)
     """Letters and digits that a line needs: round things are read as ``O`` and ``C`` with high confidence."""

@@ -38,11 +38,12 @@ def test_bad_files_are_named_and_the_good_one_is_finished(evicat, evicat_samples
     (media / "text.mp4").write_text("not a video")
     (media / "random.mp4").write_bytes(os.urandom(4096))
     (media / "cut.mp4").write_bytes((evicat_samples / "street.mp4").read_bytes()[:20_000])
+    os.mkfifo(media / "pipe.mp4")
     shutil.copy(evicat_samples / "phone.mp4", media / "good.mp4")
     run = evicat("index", media, tmp_path / "gone.mp4", "--catalog", tmp_path / "c", "--recipe", fast)
     assert run.code == 3
-    assert "1 indexed, 5 failed" in run.out
-    for name in ("empty.mp4", "text.mp4", "random.mp4", "cut.mp4", "gone.mp4"):
+    assert "1 indexed, 6 failed" in run.out
+    for name in ("empty.mp4", "text.mp4", "random.mp4", "cut.mp4", "gone.mp4", "pipe.mp4"):
         assert name in run.out
     catalog = Catalog.open(str(tmp_path / "c"))
     status = dict(catalog.videos().select("video", "status").iter_rows())

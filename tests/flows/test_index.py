@@ -66,20 +66,21 @@ def test_every_stored_frame_is_a_decoded_frame_at_pts_minus_origin(indexed: Path
 
 
 @pytest.mark.parametrize(
-    ("query", "video", "start_s", "end_s"),
+    ("video", "words", "start_s", "end_s"),
     [
-        ("originally from Chicago", "interview.mp4", 19.44, 26.48),
-        ("I heard a beep", "interview.mp4", 15.78, 19.18),
-        ("that much difference", "conversation.wav", 21.94, 28.43),
+        ("conversation.wav", "Hello", 6.68, 7.16),
+        ("conversation.wav", "originally from Chicago also", 17.79, 20.2),
+        ("interview.mp4", "originally from Chicago also", 22.79, 25.2),
+        ("interview.mp4", "I'm Sheila", 19.44, 22.77),
     ],
 )
 def test_speech_is_cited_within_half_a_second_of_where_it_is_spoken(
-    indexed: Path, query: str, video: str, start_s: float, end_s: float
+    indexed: Path, video: str, words: str, start_s: float, end_s: float
 ) -> None:
-    """Times are those of the transcript that comes with the conversation (demo/README.md)."""
-    hit = Catalog.open(str(indexed)).search(query, kind="speech", video=video, limit=1).to_dicts()[0]
-    assert hit["start_s"] > start_s - 0.5
-    assert hit["end_s"] < end_s + 0.5
+    """By the transcript that comes with the conversation (demo/README.md)."""
+    hits = Catalog.open(str(indexed)).search(words, kind="speech", video=video, mode="text", limit=3)
+    near = hits.filter((pl.col("start_s") - start_s).abs() < 0.5, (pl.col("end_s") - end_s).abs() < 0.5)
+    assert len(near) == 1, hits
 
 
 def test_json_hits_have_the_documented_fields_and_lead_to_the_card(evicat, indexed: Path) -> None:

@@ -16,6 +16,8 @@ import pytest
 
 from evicat.storage.reader import Reader
 
+FULL = (Path(__file__).parents[2] / "catalog" / "recipes" / "default.toml").read_text()
+"""With speech and vectors."""
 RECIPE = """
 name = "killed"
 [[scales]]
@@ -31,18 +33,18 @@ describer = "digest"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("recipe_text", "seed"), [(RECIPE, 1), (RECIPE, 2), (FULL, 3)])
 def test_killed_and_run_again_equals_an_unbroken_run(
-    evicat, equal_part, evicat_samples, tmp_path: Path, seed: int
+    evicat, equal_part, evicat_samples, tmp_path: Path, recipe_text: str, seed: int
 ) -> None:
     recipe = tmp_path / "killed.toml"
-    recipe.write_text(RECIPE)
+    recipe.write_text(recipe_text)
     media = tmp_path / "media"
     media.mkdir()
     for name in ("interview.mp4", "street.mp4"):
         shutil.copy(evicat_samples / name, media / name)
     index = ("index", media, "--recipe", recipe, "--catalog")
-    stop_after = random.Random(seed).randrange(1, 40)
+    stop_after = random.Random(seed).randrange(1, 40 if recipe_text == RECIPE else 6)
 
     described = _kill_when_journalled(sys.executable, [*index, tmp_path / "killed"], stop_after)
     assert described >= stop_after
@@ -56,6 +58,65 @@ def test_killed_and_run_again_equals_an_unbroken_run(
     assert killed["run_id"].n_unique() == 2, first_run
     again = killed.filter(pl.col("run_id") == killed["run_id"].max())
     assert len(again) <= len(killed) - described
+
+
+def _processes_of(catalog: Path) -> list[str]:
+    """Command lines of processes whose environment or arguments name this catalog's run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(catalog).encode() in environment:
+            found.append((folder / "cmdline").read_bytes().decode().replace("\0", " "))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_interrupted_or_killed_a_run_leaves_no_process_and_can_go_on(
+    evicat, evicat_samples, tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    """As from a terminal: Ctrl-C goes to the whole process group, kill -9 to one process."""
+    recipe, catalog = tmp_path / "killed.toml", tmp_path / "catalog"
+    recipe.write_text(RECIPE)
+    film = evicat_samples / "interview.mp4"
+    command = [
+        sys.executable,
+        "-m",
+        "evicat.flows.cli",
+        "index",
+        film,
+        "--recipe",
+        recipe,
+        "--catalog",
+        catalog,
+    ]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    with subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=clean | {"EVICAT_TEST_RUN": str(catalog), "PREFECT_HOME": str(tmp_path / "prefect")},
+        start_new_session=True,
+    ) as process:
+        while _journalled(catalog) < 3:
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.005)
+        (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == code, said
+    assert "Traceback" not in said
+    if sent == signal.SIGINT:
+        assert "nothing is lost. Run the same command again to go on." in said
+    deadline = time.monotonic() + 30
+    while _processes_of(catalog) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _processes_of(catalog) == []
+    assert evicat("index", film, "--recipe", recipe, "--catalog", catalog).code == 0
 
 
 def _coverage(catalog: Path) -> pl.DataFrame:

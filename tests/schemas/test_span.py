@@ -44,6 +44,12 @@ def test_what_is_no_time_is_refused_with_its_text(text: str) -> None:
     assert repr(text) in str(error.value)
 
 
+@pytest.mark.parametrize("text", ["30", "0:30:1:30", "1:2:3", "1-2-3", "", "-5:3", "5--3"])
+def test_what_is_no_span_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"not a (span|time)"):
+        Span.parse(text)
+
+
 def test_between_takes_plain_seconds_and_clock_times() -> None:
     assert (
         Span.parse("30:90") == Span.parse("30-90") == Span.parse("0:30-1:30") == Span(30_000_000, 90_000_000)

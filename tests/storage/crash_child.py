@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from evicat.storage.library import FileStamp, Root, VideoName
+from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.storage.store import Store
 
 WINDOWS = 7

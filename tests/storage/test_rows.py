@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from evicat.schemas.errors import UnreadableMediaError
+from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.schemas.span import Span
-from evicat.storage.library import FileStamp, Root, VideoName
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
 

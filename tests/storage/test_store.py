@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evicat.schemas.errors import BusyError, IntegrityError, UsageError
+from evicat.schemas.naming import FileStamp, VideoName
 from evicat.schemas.sink import Sink
 from evicat.storage import store as store_module
-from evicat.storage.library import FileStamp, VideoName
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
 
