@@ -10,7 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from imageio_ffmpeg import get_ffmpeg_exe, get_ffmpeg_version
+from imageio_ffmpeg import get_ffmpeg_version
+from media import FFMPEG
 from sides import compare, end
 
 from evicat.catalog.media.frames import Wanted, decode_windows, frame_times, read_windows
@@ -24,7 +25,6 @@ from evicat.schemas.span import US
 MINUTES = 10
 WIDTH = 448
 HEIGHT = 252
-FFMPEG = [get_ffmpeg_exe(), "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
 
 
 def make_film(path: Path) -> None:
