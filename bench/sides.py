@@ -8,7 +8,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +40,7 @@ def compare(
     return ratio <= bound
 
 
-def keep(name: str, numbers: dict[str, object]) -> None:
+def keep(name: str, numbers: Mapping[str, object]) -> None:
     """Put one measurement into ``bench/results.json``, in place of an earlier one of that name."""
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     machine = {
@@ -51,7 +51,7 @@ def keep(name: str, numbers: dict[str, object]) -> None:
     versions = {package: version(package) for package in PACKAGES}
     when = datetime.now(UTC).isoformat(timespec="seconds")
     load = os.getloadavg()[0]
-    results[name] = numbers | {"when": when, "load": load, "machine": machine, "versions": versions}
+    results[name] = dict(numbers) | {"when": when, "load": load, "machine": machine, "versions": versions}
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
