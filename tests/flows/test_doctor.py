@@ -131,7 +131,7 @@ def test_an_old_package_and_a_missing_extra_name_their_command(monkeypatch, defa
     assert (package.works, package.needed, package.mend) == (False, True, "pip install 'rich>=999'")
     assert "is installed, but >=999 is needed" in package.detail
     (extra,) = doctor_packages.extras(default, Profile())
-    assert (extra.works, extra.needed, extra.mend) == (False, False, "pip install 'evicat[more]'")
+    assert (extra.works, extra.needed, extra.mend) == (False, False, "pip install 'evicat" + "[more]'")
     assert extra.detail == "nowhere; missing: nowhere>=1"
 
 
