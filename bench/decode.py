@@ -13,7 +13,7 @@ from pathlib import Path
 
 import av
 from imageio_ffmpeg import get_ffmpeg_version
-from media import FFMPEG
+from media import FFMPEG, real_film
 from sides import compare, end
 
 from evicat.catalog.media.frames import Wanted, decode_windows, frame_times, read_windows
@@ -31,17 +31,6 @@ BATCH = 64
 """Frames that decord is asked for at once."""
 
 
-def make_film(path: Path) -> None:
-    """10 min of 640x360 H.264 with detail and movement, a keyframe every 10 s as encoders choose."""
-    picture = "mandelbrot=s=640x360:r=25:end_scale=0.01"
-    encode = ["-t", "60", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p"]
-    minute = path.with_name("minute.mp4")
-    subprocess.run([*FFMPEG, "-f", "lavfi", "-i", picture, *encode, str(minute)], check=True)
-    subprocess.run(
-        [*FFMPEG, "-stream_loop", str(MINUTES - 1), "-i", str(minute), "-c", "copy", str(path)], check=True
-    )
-
-
 def wanted(asset: Asset) -> list[Wanted]:
     """All windows of both scales."""
     scales = ((4, 8), (30, 16))
@@ -55,7 +44,7 @@ def wanted(asset: Asset) -> list[Wanted]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, WorkerPool() as pool:
         film = Path(folder) / "film.mp4"
-        make_film(film)
+        real_film(film, MINUTES)
         asset_id, size_bytes = hash_file(film)
         asset = probe(film, asset_id=asset_id, size_bytes=size_bytes)
         looks = wanted(asset)
