@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
-import samples
-from media import FFMPEG  # noqa: F401  # puts demo/ on the path
+from media import samples
 from sides import compare, end
 
 from evicat.catalog.build import build

@@ -45,7 +45,7 @@ def keep(name: str, numbers: Mapping[str, object]) -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     machine = {
         "cpu_count": os.cpu_count(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
     versions = {package: version(package) for package in PACKAGES}

@@ -22,7 +22,7 @@ from evicat.schemas.span import US
 
 RATE = 16_000
 PIECE = 20 * RATE
-MINUTES = 2
+MINUTES = 5
 Sound = npt.NDArray[np.float32]
 
 
