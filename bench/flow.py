@@ -1,6 +1,7 @@
 """The Prefect flow over plain `build`: 50 films of at least 2 s of simulated work, 4 at a time. Bound: 1.05.
 
-The work is a pause before the pass over the pictures; everything else is real. Starting the Prefect server is not counted.
+The work is a pause before the pass over the pictures; everything else is real. The start of the Prefect
+server is not counted.
 """
 
 from __future__ import annotations
