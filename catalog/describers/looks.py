@@ -89,7 +89,7 @@ def is_change(earlier: Thumb, later: Thumb, options: SightOptions) -> bool:
     if earlier.blank and later.blank:
         return main_colour(earlier) != main_colour(later)
     return (
-        _correlation(earlier.luma, later.luma) < options.change_correlation
+        correlation(earlier.luma, later.luma) < options.change_correlation
         and _colour_distance(earlier.pixels, later.pixels) >= options.change_colours
     )
 
@@ -100,7 +100,7 @@ def motion(view: Sequence[Thumb], options: SightOptions) -> list[Luma]:
         _residual(earlier.luma, later.luma)
         for earlier, later in pairwise(view)
         if _difference(earlier, later) < options.change_difference
-        or _correlation(earlier.luma, later.luma) >= options.motion_correlation
+        or correlation(earlier.luma, later.luma) >= options.motion_correlation
     ]
 
 
@@ -162,8 +162,8 @@ def _difference(earlier: Thumb, later: Thumb) -> float:
     return float(np.abs(earlier.pixels.astype(np.float32) - later.pixels).mean())
 
 
-def _correlation(earlier: Luma, later: Luma) -> float:
-    """Pearson's correlation; 0 where one of the two is flat."""
+def correlation(earlier: Luma, later: Luma) -> float:
+    """Pearson's correlation of two equal shapes; 0 where one of the two is flat."""
     one, two = earlier - earlier.mean(), later - later.mean()
     size = float(np.sqrt((one**2).sum() * (two**2).sum()))
     return float((one * two).sum()) / size if size > 0 else 0.0

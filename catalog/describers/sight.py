@@ -22,7 +22,8 @@ from .base import Describer, Description, Reads, WindowInput
 from .looks import Colour, Thumb, colours, main_colour, motion, place, thumb, views
 from .ocr import TextReader, frames_to_read, ocr_model
 from .sight_options import SightOptions
-from .words import between, listed, sentence, short_time, with_article
+from .tracks import Track, on_screen, tracks
+from .words import between, sentence, with_article
 
 View = Sequence[Thumb]
 
@@ -31,7 +32,7 @@ class Sight(Describer[SightOptions]):
     """Measures the frames of a window."""
 
     component: ClassVar[str] = "sight"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[Literal["local", "narrative"]] = "local"
     reads: ClassVar[frozenset[Reads]] = frozenset({"frames"})
     options_class: ClassVar[type[Model]] = SightOptions
@@ -53,22 +54,28 @@ class Sight(Describer[SightOptions]):
         if all(item.blank for item in thumbs):
             return _nothing_visible(shown)
         looks = [_look(view, self.options) for view in shown]
-        boxes = self._read_text(window.frames, thumbs)
+        texts = self._read_text(window.frames, thumbs)
         happenings = [*_changes(shown, looks), *_light(shown, self.options), *_motion(shown, self.options)]
         record = LocalRecord(
             scene=_scene(shown, self.options),
             colours=tuple(_colour_phrase(colour) for colour in colours(thumbs, self.options)),
-            screen_text=tuple(dict.fromkeys(box.name for box in boxes)),
+            screen_text=tuple(dict.fromkeys(track.text for track in texts)),
             changes=tuple(happenings),
-            boxes=tuple(boxes),
+            boxes=tuple(sorted((box for track in texts for box in track.boxes), key=_reading_order)),
         )
         opening = looks[0] if len(shown) == 1 else f"at first {looks[0]}"
-        parts = [sentence(text) for text in (opening, *happenings, _reading(boxes)) if text]
+        parts = [sentence(text) for text in (opening, *happenings, on_screen(texts)) if text]
         return Description(record=record, text=" ".join(parts))
 
-    def _read_text(self, frames: Sequence[Frame], thumbs: Sequence[Thumb]) -> list[ObjectBox]:
+    def _read_text(self, frames: Sequence[Frame], thumbs: Sequence[Thumb]) -> list[Track]:
         indices = frames_to_read(thumbs, self.options)
-        return [box for index in indices for box in self._reader.read(frames[index])]
+        reading = {index: self._reader.read(frames[index]) for index in indices}
+        return tracks(frames, reading, self.options)
+
+
+def _reading_order(box: ObjectBox) -> tuple[float, float, float]:
+    """Frame by frame, in each from top to bottom."""
+    return box.time_s, box.y1, box.x1
 
 
 def _nothing_visible(shown: Sequence[View]) -> Description:
@@ -152,12 +159,3 @@ def _motion(shown: Sequence[View], options: SightOptions) -> list[str]:
     amount = "much" if mean >= options.much_motion_from else amount
     side = place(where, options)
     return [f"there is {amount} movement" + (f", most of it {side}" if side else "")]
-
-
-def _reading(boxes: Sequence[ObjectBox]) -> str:
-    """``on screen: "THANKS FOR WATCHING" (0:02.1)``: each text with the first frame that it was read in."""
-    first: dict[str, float] = {}
-    for box in boxes:
-        first.setdefault(box.name, box.time_s)
-    texts = [f'"{text}" ({short_time(round(time_s * 1_000_000))})' for text, time_s in first.items()]
-    return f"on screen: {listed(texts)}" if texts else ""

@@ -70,3 +70,10 @@ class SightOptions(Model):
     """Letters and digits of a short line, at most."""
     ocr_characters: int = Field(default=2, ge=1)
     """Letters and digits that a line needs: round things are read as ``O`` and ``C`` with high confidence."""
+
+    text_likeness: float = Field(default=0.9, ge=0, le=1)
+    """A text is seen in a frame that was not read if every piece of its box correlates this much with the
+    frame in which it was read."""
+    text_agreement: float = Field(default=0.8, ge=0, le=1)
+    """Two readings of the same pixels are one text if their letters agree this much (Ratcliff and
+    Obershelp's ratio) and their digits wholly."""

@@ -5,7 +5,7 @@ from evicat.catalog.describers.digest import LONGEST, Digest, DigestOptions
 from evicat.schemas.entry import Entry
 from evicat.schemas.errors import WindowError
 from evicat.schemas.recipe import Profile
-from evicat.schemas.records import Entity, LocalRecord, SpeechSegment
+from evicat.schemas.records import Entity, LocalRecord, ObjectBox, SpeechSegment
 from evicat.schemas.span import Span
 
 MINUTE = Span.from_seconds(0, 60)
@@ -89,6 +89,38 @@ def test_a_repeat_after_a_pause_or_a_gap_is_said_again():
     assert "0:20.0-0:30.0: objects: a red car." in pause.text
     gap = digest(local(0, 10), local(20, 30))
     assert gap.text == "0:00.0-0:10.0: a dark picture. 0:20.0-0:30.0: a dark picture."
+
+
+def text_box(time_s, name):
+    return ObjectBox(time_s=time_s, name=name, x1=0, y1=0, x2=10, y2=10, source="ocr")
+
+
+def test_text_over_several_windows_has_its_first_and_last_sight():
+    done = digest(
+        local(0, 10, screen_text=("LIVE", "GOAL"), boxes=(text_box(2.1, "LIVE"), text_box(9.3, "GOAL"))),
+        local(10, 20, screen_text=("LIVE",), boxes=(text_box(11.25, "LIVE"), text_box(14.5, "LIVE"))),
+    )
+    assert done.text == (
+        '0:00.0-0:20.0: a dark picture; on screen: "LIVE" (first seen at 0:02.1, last at 0:14.5). '
+        '0:00.0-0:10.0: on screen: "GOAL" (seen at 0:09.3).'
+    )
+
+
+def test_a_colour_that_changes_its_place_goes_on_without_it():
+    places = ("some brown in the middle", "some brown", "some brown at the top left")
+    done = digest(*(local(10 * i, 10 * i + 10, colours=(place,)) for i, place in enumerate(places)))
+    assert done.text == "0:00.0-0:30.0: a dark picture; colours: some brown."
+
+
+@pytest.mark.parametrize(
+    "phrases", [("some brown", "much brown"), ("some red", "some red-haired people"), ("red", "red coat")]
+)
+def test_other_colours_stay_apart(phrases):
+    done = digest(*(local(10 * i, 10 * i + 10, colours=(each,)) for i, each in enumerate(phrases)))
+    assert [
+        f"0:{10 * i:02d}.0-0:{10 * i + 10}.0: colours: {each}." in done.text for i, each in enumerate(phrases)
+    ]
+    assert all(f"colours: {each}." in done.text for each in phrases)
 
 
 def test_every_field_of_a_local_record_is_told():

@@ -80,7 +80,24 @@ def test_text_is_said_once_and_boxed_in_every_frame_read(draw, sight):
     done = describe(sight, draw.in_time(images, start_us=60_000_000))
     assert done.record.screen_text == ("Harbour Street",)
     assert [box.time_s for box in done.record.boxes] == [61.2, 62.4]
-    assert done.text.endswith('On screen: "Harbour Street" (1:01.2).')
+    assert done.text.endswith('On screen: "Harbour Street" (1:01.2 to 1:02.4).')
+
+
+def test_text_is_told_from_its_first_to_its_last_sight(draw, sight):
+    still = draw.textured(3) // 3
+    titled = draw.write(still, "Harbour Street")
+    done = describe(sight, draw.in_time([still, *[titled] * 5, still, still], start_us=60_000_000))
+    assert done.record.screen_text == ("Harbour Street",)
+    assert [box.time_s for box in done.record.boxes] == [61.2, 62.4, 63.6, 64.8, 66.0]
+    assert [box.source for box in done.record.boxes] == ["ocr", *["same_pixels"] * 4]
+    assert done.text.endswith('On screen: "Harbour Street" (1:01.2 to 1:06.0).')
+
+
+def test_a_text_that_comes_back_has_two_times(draw, sight):
+    still = draw.textured(3) // 3
+    titled = draw.write(still, "Harbour Street")
+    done = describe(sight, draw.in_time([titled, titled, still, titled]))
+    assert done.text.endswith('On screen: "Harbour Street" (0:00.0 to 0:01.2, 0:03.6).')
 
 
 def test_without_ocr_nothing_is_read_and_no_model_is_named(draw):

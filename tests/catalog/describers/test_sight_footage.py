@@ -49,6 +49,18 @@ def test_a_title_card_is_read_and_nothing_else(record):
     assert changes(card) == []
 
 
+def test_the_title_stays_as_long_as_it_is_whole(record):
+    """It slides in until 2.5 s and out from 4.5 s on; at 2.0 s and 5.0 s half of its letters is gone."""
+    boxes = record("card.mp4", start_s=2, end_s=6, count=16).boxes
+    times = [box.time_s for box in boxes]
+    assert {"ocr", "same_pixels"} == {box.source for box in boxes}
+    assert [time for time in times if 2.6 <= time <= 4.5] == pytest.approx(
+        [2.625, 2.875, 3.125, 3.375, 3.625, 3.875, 4.125, 4.375], abs=0.02
+    )
+    assert min(times) > 2.0
+    assert max(times) < 5.0
+
+
 @pytest.mark.parametrize("start_s", [0, 10, 20])
 def test_the_globe_is_a_dark_picture_without_letters(record, start_s):
     globe = record("globe.mp4", start_s=start_s, end_s=start_s + 10)
