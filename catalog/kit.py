@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -52,6 +52,8 @@ class Kit:
         )
         load_decoder(profile.decoder)  # an unknown name is said now, not by a worker
         self.workers = WorkerPool()
+        self.admit: Callable[[], None] = lambda: None
+        """Called before each call of a describer or transcriber; it may raise to stop the run."""
         self._locks: dict[int, threading.Lock] = {}
         self._guard = threading.Lock()
         self.speech = self._speech_producer()

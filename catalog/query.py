@@ -21,7 +21,9 @@ from evicat.schemas.identity import Producer
 from evicat.schemas.recipe import EmbedderOptions, Profile
 from evicat.schemas.span import Span
 from evicat.storage.reader import Reader
+from evicat.storage.rows import DEFAULT_VIEW
 from evicat.storage.sql import sql_equals, sql_in, sql_literal
+from evicat.storage.tables import EMBEDDING
 
 Mode = Literal["hybrid", "text", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
@@ -64,11 +66,16 @@ class Catalog:
         """
         return cls(Reader.open(uri), profile or Profile())
 
-    def videos(self) -> pl.DataFrame:
-        """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``."""
+    def videos(self, *, missing: bool = False) -> pl.DataFrame:
+        """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``.
+
+        ``missing``: also those whose file is gone, with ``missing_since``.
+        """
         names, videos = self._read("names"), self._read("videos")
+        if not missing:
+            names = names.filter(pl.col("missing_since").is_null())
         return (
-            names.select(pl.col("name").alias("video"), "asset_id", "benchmark", "split")
+            names.select(pl.col("name").alias("video"), "asset_id", "benchmark", "split", "missing_since")
             .join(videos.drop("facts"), on="asset_id", how="left")
             .sort("video")
         )
@@ -83,21 +90,38 @@ class Catalog:
 
     def coverage(self, video: str | None = None) -> pl.DataFrame:
         """One row per window: span, outcome, error, attempts."""
-        rows = self._read("coverage", self._where(video=video))
+        rows = self._read("coverage", self._where(video=video, every=True))
         return rows.sort("asset_id", "kind", "scale", "start_s")
 
     def entries(
-        self, video: str | None = None, *, kind: str | None = None, between: Span | None = None
+        self,
+        video: str | None = None,
+        *,
+        kind: str | None = None,
+        between: Span | None = None,
+        producer: str | None = None,
     ) -> pl.DataFrame:
-        """Entries in order of video, kind, scale and time; ``between`` keeps those that overlap it."""
-        where = self._where(video=video, kind=kind, between=between)
+        """Entries in order of video, kind, scale and time; ``between`` keeps those that overlap it.
+
+        Of the active producers, or of the one whose id begins with ``producer``.
+        """
+        where = self._where(video=video, kind=kind, between=between, producer=producer)
         rows = self._read("entries", where, _COLUMNS)
         return self._named(rows, ENTRY_SCHEMA).sort("video", "kind", "scale", "start_s", "entry_id")
 
-    def serialize(self, video: str, *, kind: str | None = None, between: Span | None = None) -> pl.DataFrame:
+    def serialize(
+        self,
+        video: str,
+        *,
+        kind: str | None = None,
+        between: Span | None = None,
+        producer: str | None = None,
+    ) -> pl.DataFrame:
         """Entries as readers cite them: ``rank`` from 1, span, text; narratives first (ASSEMBLE, App. A)."""
-        rows = self.entries(video, kind=kind, between=between)
-        order = pl.col("kind").replace_strict({"narrative": 0, "local": 1, "speech": 2}, return_dtype=pl.Int8)
+        rows = self.entries(video, kind=kind, between=between, producer=producer)
+        order = pl.col("kind").replace_strict(
+            {"narrative": 0, "local": 1, "speech": 2, "sound": 3}, return_dtype=pl.Int8
+        )
         return rows.sort(order, "scale", "start_s", "entry_id").with_row_index("rank", offset=1)
 
     def search(
@@ -109,8 +133,11 @@ class Catalog:
         video: str | None = None,
         kind: str | None = None,
         between: Span | None = None,
+        producer: str | None = None,
     ) -> pl.DataFrame:
         """The best ``limit`` entries for ``query``, best first.
+
+        Of the active producers, or of the one whose id begins with ``producer``.
 
         ``score`` is BM25 for ``text``, cosine similarity for ``vector``, and reciprocal rank fusion of both
         for ``hybrid``: comparable within one answer only. Withheld speech (:data:`SPEECH_WITHHELD`) is
@@ -126,7 +153,7 @@ class Catalog:
             raise UsageError(f"limit must be from 1 to {MOST}, got {limit}")
         if not query.strip():
             return HIT_SCHEMA.to_frame()
-        where = self._where(video=video, kind=kind, between=between)
+        where = self._where(video=video, kind=kind, between=between, producer=producer)
         depth = limit if mode == "text" else limit * CANDIDATES
         text = self._by_text(query, where, depth) if mode != "vector" else {}
         vector = self._by_vector(query, where, depth, only=mode == "vector") if mode != "text" else {}
@@ -160,9 +187,12 @@ class Catalog:
 
     @cached_property
     def _embedders(self) -> dict[str, Embedder[Any]]:
-        """The embedder of each vector table, ready for queries."""
+        """The embedder of the vectors that the default view searches, ready for queries."""
         found = {}
+        views = self._read("views").filter(pl.col("kind") == EMBEDDING)
         for name, producer in self._reader.embedders().items():
+            if producer.producer_id not in views["producer_id"].to_list():
+                continue
             found[name] = _embedder(producer, self._profile)
         return found
 
@@ -183,13 +213,21 @@ class Catalog:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """First video name of every asset."""
-        names = self._read("names").sort("name", descending=True)
+        """First video name of every asset that is present."""
+        present = self._read("names").filter(pl.col("missing_since").is_null())
+        names = present.sort("name", descending=True)
         return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
 
     @cached_property
+    def _inactive(self) -> list[str]:
+        """Producers of entries that the default view leaves out, since another is active."""
+        active = set(self._read("views").filter(pl.col("view") == DEFAULT_VIEW)["producer_id"].to_list())
+        writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
+        return sorted(set(writing["producer_id"].to_list()) - active)
+
+    @cached_property
     def _nameless(self) -> list[str]:
-        """Assets that no name leads to any more: their file was overwritten. Their entries are not shown."""
+        """Assets that no name leads to any more: overwritten or missing. Their entries are not shown."""
         return sorted(set(self._read("videos")["asset_id"].to_list()) - set(self._names))
 
     def asset_ids(self, video: str) -> list[str]:
@@ -208,10 +246,37 @@ class Catalog:
             raise UsageError(f"{video!r} is the end of several: {', '.join(sorted(found['name'].to_list()))}")
         return ids
 
+    def producer_id(self, beginning: str) -> str:
+        """The full id of a producer of entries, from the first digits of it.
+
+        Raises:
+            UsageError: no producer begins so, or several do.
+        """
+        writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
+        known: dict[str, dict[str, Any]] = {row["producer_id"]: row for row in writing.to_dicts()}
+        found = [each for each in known if beginning and each.startswith(beginning)]
+        if len(found) == 1:
+            return found[0]
+        listed = [f"{each[:8]} ({row['component']}, {row['scale']})" for each, row in known.items()]
+        if not found:
+            raise UnknownNameError("producer", beginning, listed)
+        raise UsageError(f"{beginning!r} begins several producers: {', '.join(sorted(found))}")
+
     def _where(
-        self, *, video: str | None = None, kind: str | None = None, between: Span | None = None
+        self,
+        *,
+        video: str | None = None,
+        kind: str | None = None,
+        between: Span | None = None,
+        producer: str | None = None,
+        every: bool = False,
     ) -> str:
+        """A filter; ``every``: whether producers that are not active count too."""
         terms = []
+        if producer is not None:
+            terms.append(sql_equals("producer_id", self.producer_id(producer)))
+        elif self._inactive and not every:
+            terms.append(f"NOT ({sql_in('producer_id', self._inactive)})")
         if video is not None:
             terms.append(sql_in("asset_id", self.asset_ids(video)))
         if kind is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from evicat.catalog.context import context_hash, embedded_in, shown_in
 from evicat.catalog.describers.base import Describer, WindowInput
 from evicat.catalog.entries import described, spoken
 from evicat.catalog.job import Job
@@ -24,12 +25,12 @@ from evicat.catalog.media.audio import read_audio_isolated
 from evicat.catalog.media.frame import Frame
 from evicat.catalog.media.frames import Wanted, frame_times, read_windows
 from evicat.catalog.media.subtitles import SubtitleTrack, TrackText, read_track_isolated
+from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import transcribe_pieces
-from evicat.schemas.entry import SPEECH_WITHHELD, Entry, Outcome, Vector, WindowResult
+from evicat.schemas.entry import Entry, Outcome, Vector, WindowResult
 from evicat.schemas.errors import AssetError, WindowError
 from evicat.schemas.grid import CHUNK_US, chunks, windows
 from evicat.schemas.identity import Unit
-from evicat.schemas.model import content_hash
 from evicat.schemas.records import SpeechSegment
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
@@ -70,13 +71,20 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     sound = read_audio_isolated(kit.workers, job.path, job.asset, timeout_s=timeout_s)
     pieces = ((piece.start_us, piece.samples) for piece in sound)
     started = time.perf_counter()
-    turn = partial(kit.using, kit.transcriber)
+    turn = partial(_admitted, kit, kit.transcriber)
     for span, heard in transcribe_pieces(
         kit.transcriber, pieces, language=language, skip_starts=have, turn=turn
     ):
         rejected = [f"{why} ({count} times)" for why, count in heard.rejected.items()]
         yield _speech_result(unit, span, heard.segments, started, rejected)
         started = time.perf_counter()
+
+
+@contextmanager
+def _admitted(kit: Kit, transcriber: Transcriber[Any]) -> Iterator[Transcriber[Any]]:
+    kit.admit()
+    with kit.using(transcriber):
+        yield transcriber
 
 
 def _cues(job: Job, kit: Kit, track: SubtitleTrack) -> TrackText:
@@ -124,9 +132,8 @@ def see(job: Job, kit: Kit, sink: Sink) -> None:
             for index, frames in _frames(job, kit, looks):
                 look = left.pop(index)
                 with kit.using(kit.describers[look.scale]) as describer:
-                    sink.write(
-                        look.unit, _describe(job, describer, look.unit, WindowInput(look.span, frames))
-                    )
+                    window = WindowInput(look.span, frames)
+                    sink.write(look.unit, _describe(job, kit, describer, look.unit, window))
                 if look.last_of_chunk:
                     sink.seal(look.unit)
         except AssetError as error:
@@ -156,9 +163,13 @@ def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple
 
 
 def narrate(job: Job, kit: Kit, sink: Sink) -> None:
-    """Narratives, in order of time, from the entries of speech and local scales."""
+    """Narratives, in order of time, from the entries of speech and local scales.
+
+    Where stale windows are retried, so is one that this run has made stale.
+    """
+    again = "stale" in sink.retry
     for scale, unit in job.narrative.items():
-        if sink.is_complete(unit):
+        if sink.is_complete(unit) and not again:
             continue
         sources = [*job.local.values(), *([job.speech] if job.speech else [])]
         entries = sorted(
@@ -168,30 +179,28 @@ def narrate(job: Job, kit: Kit, sink: Sink) -> None:
         with _opened(sink, unit) as have:
             for run in chunks(job.grid(kit, scale)):
                 for span in run:
-                    if span.start_us not in have:
-                        with kit.using(kit.describers[scale]) as describer:
-                            window = _context(span, entries, describer)
-                            sink.write(unit, _describe(job, describer, unit, window))
+                    before = have.get(span.start_us)
+                    if before and not again:
+                        continue
+                    with kit.using(kit.describers[scale]) as describer:
+                        window = _context(span, entries, describer)
+                        if before is None or before.context_hash != context_hash(window.entries):
+                            sink.write(unit, _describe(job, kit, describer, unit, window))
                 sink.seal(unit)
 
 
 def _context(span: Span, entries: list[Entry], describer: Describer[Any]) -> WindowInput:
-    overlapping = [
-        entry
-        for entry in entries
-        if entry.kind in describer.reads
-        and entry.span.overlap_us(span)
-        and not SPEECH_WITHHELD & set(entry.flags)
-    ]
-    speech = (SpeechSegment.model_validate_json(each.record) for each in overlapping if each.kind == "speech")
-    return WindowInput(span, speech=tuple(speech), entries=tuple(overlapping))
+    shown = shown_in(span, entries, describer.reads)
+    speech = (SpeechSegment.model_validate_json(each.record) for each in shown if each.kind == "speech")
+    return WindowInput(span, speech=tuple(speech), entries=tuple(shown))
 
 
-def _describe(job: Job, describer: Describer[Any], unit: Unit, window: WindowInput) -> WindowResult:
+def _describe(job: Job, kit: Kit, describer: Describer[Any], unit: Unit, window: WindowInput) -> WindowResult:
     started = time.perf_counter()
-    facts = {"context_hash": _context_hash(window)}
+    facts = {"context_hash": context_hash(window.entries)}
     if "frames" in describer.reads and not window.frames:
         return WindowResult(span=window.span, outcome=Outcome.NO_FRAMES, **facts)
+    kit.admit()
     try:
         made = describer.describe(window)
     except WindowError as error:
@@ -207,23 +216,18 @@ def _describe(job: Job, describer: Describer[Any], unit: Unit, window: WindowInp
     )
 
 
-def _context_hash(window: WindowInput) -> str:
-    if not window.entries:
-        return ""
-    return content_hash([[entry.entry_id, entry.text] for entry in window.entries])
-
-
 def embed(job: Job, kit: Kit, sink: Sink) -> None:
     """Vectors of every entry, one result per chunk of the unit that wrote the entries."""
     for source in job.units:
         unit = job.embedding(kit, source)
-        if unit is None or sink.is_complete(unit):
+        if unit is None or (sink.is_complete(unit) and not sink.retry):
             continue
-        entries = [e for e in _entries(sink, source) if not SPEECH_WITHHELD & set(e.flags)]
+        entries = _entries(sink, source)
         with _opened(sink, unit) as have:
             for span in windows(job.asset.duration_us, CHUNK_US):
-                if span.start_us not in have:
-                    sink.write(unit, _vectors(kit, span, [e for e in entries if e.span.start_us in span]))
+                texts, before = embedded_in(span, entries), have.get(span.start_us)
+                if before is None or before.context_hash != context_hash(texts):
+                    sink.write(unit, _vectors(kit, span, texts))
                     sink.seal(unit)
 
 
@@ -258,7 +262,7 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
         outcome=Outcome.DONE if vectors else Outcome.EMPTY,
         vectors=vectors,
         seconds=time.perf_counter() - started,
-        context_hash=content_hash([[entry.entry_id, entry.text] for entry in entries]),
+        context_hash=context_hash(entries),
     )
 
 

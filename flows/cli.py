@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXIT_UNUSABLE = 1
 EXIT_USAGE = 2
 EXIT_FAILURES = 3
+EXIT_STOPPED = 4
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -41,7 +42,8 @@ line of which leads back to the exact seconds and frames that it came from.
 
   evicat show my_video.mp4 --catalog my.catalog
 
-Exit codes: 0 all done, 1 the recipe cannot run here (doctor), 2 wrong usage, 3 finished with failures.
+Exit codes: 0 all done, 1 the recipe cannot run here (doctor), 2 wrong usage, 3 finished with failures,
+4 stopped at a limit.
 EVICAT_CATALOG stands in for --catalog.""",
 )
 
@@ -66,6 +68,16 @@ def index(
     profile: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
     ] = None,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OUTCOME", help="Make again: failed, truncated, refused or stale; repeatable."),
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls of models.")] = None,
+    max_hours: Annotated[float | None, typer.Option(help="Begin nothing after so many hours.")] = None,
+    limit_windows: Annotated[int | None, typer.Option(min=1, help="Stop after so many windows.")] = None,
+    canary: Annotated[
+        int | None, typer.Option(min=1, help="So many windows first; the rest unless most of them failed.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")] = False,
 ) -> None:
     """Index videos into a catalog; what is there already is not made again.
@@ -76,9 +88,13 @@ def index(
     A manifest has one row per video: id, path, and optionally benchmark, split, source_id, in_s, out_s,
     duration_s, subtitle, subtitle_offset_s; paths are relative to the manifest.
     """
+    from evicat.flows.limits import Limits
     from evicat.flows.request import Request
 
-    Request.read(paths, catalog, recipe, profile)  # what is wrong is said before the flow engine starts
+    if max_hours is not None and not max_hours > 0:
+        raise UsageError(f"--max-hours must be above 0, got {max_hours}")
+    limits = Limits(max_calls=max_calls, max_hours=max_hours, limit_windows=limit_windows, canary=canary)
+    Request.read(paths, catalog, recipe, profile, retry or ())  # what is wrong is said before Prefect starts
     _quiet_prefect(verbose)
     console = _console(stderr=True)
     from evicat.flows.engine import flow_server
@@ -91,13 +107,15 @@ def index(
 
                 stack.enter_context(flow_server())
             OBSERVER.set(stack.enter_context(bars(console)))
-            summary = cast("Summary", ingest(paths, catalog, recipe, profile))
+            summary = cast("Summary", ingest(paths, catalog, recipe, profile, retry, limits))
     except KeyboardInterrupt:
         console.print("Interrupted; nothing is lost. Run the same command again to go on.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     from evicat.flows import tables
 
     tables.summary(_console(), summary)
+    if summary.stopped:
+        raise typer.Exit(EXIT_STOPPED)
     if not summary.all_done:
         raise typer.Exit(EXIT_FAILURES)
 

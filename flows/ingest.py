@@ -32,6 +32,8 @@ from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.sources import Source
 from evicat.flows.library import Identity, Library, alike, doubts, failed_windows
+from evicat.flows.limits import Gate, LimitReachedError, Limits
+from evicat.flows.missing import mark_missing
 from evicat.flows.request import Request
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
@@ -45,6 +47,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 COMMIT_EVERY_SECONDS = 5.0
 """How often a run asks the store whether a commit is due."""
+BUSY_SECONDS = 2.0
+"""How long a run waits before it looks again at what another run holds."""
+Identified = tuple[Source, Identity]
 
 
 class Observer(Protocol):
@@ -56,9 +61,21 @@ class Observer(Protocol):
     def advanced(self, stage: str, seconds: float) -> None:
         """A result for ``seconds`` of video arrived."""
 
+    def told(self, text: str) -> None:
+        """Something that a user should know while the run goes on."""
+
 
 OBSERVER: ContextVar[Observer | None] = ContextVar("evicat_observer", default=None)
 """Set it before calling :func:`ingest` to watch the run from the same process."""
+
+
+def tell(text: str) -> None:
+    """Tell the observer, or the log where nobody observes."""
+    observer = OBSERVER.get()
+    if observer:
+        observer.told(text)
+    else:
+        log.warning(text)
 
 
 def _whole(value: T) -> T:
@@ -86,30 +103,64 @@ STAGES = [_as_task(stage) for stage in build.STAGES]
 
 @flow(name="evicat-ingest", flow_run_name="ingest into {catalog}")
 def ingest(
-    paths: list[str], catalog: str, recipe: str = "default", profile: str | None = None
+    paths: list[str],
+    catalog: str,
+    recipe: str = "default",
+    profile: str | None = None,
+    retry: list[str] | None = None,
+    limits: Limits | None = None,
 ) -> State[Summary]:
     """Index every video that ``paths`` mean (files, folders, globs, manifests) into the catalog at a URI.
 
-    The run ends ``Completed``; its state is named ``FinishedWithFailures`` where something failed. Its result
-    is the :class:`Summary`, which is also published as a Markdown artifact.
+    ``retry`` names outcomes that are made again (``evicat.schemas.entry.RETRIES``). The run ends
+    ``Completed``; its state is named ``FinishedWithFailures`` where something failed, and ``Stopped`` where
+    a limit was reached. Its result is the :class:`Summary`, which is also published as a Markdown artifact.
 
     Raises:
         UsageError: the recipe, profile, manifest or catalog is wrong, or nothing was found at all.
     """
+    request = Request.read(paths, catalog, recipe, profile, retry or ())
+    return run_request(request, limits or Limits())
+
+
+def run_request(request: Request, limits: Limits) -> State[Summary]:
+    """Carry out a request inside a Prefect flow."""
     started = time.perf_counter()
-    request = Request.read(paths, catalog, recipe, profile)
+    catalog = request.catalog
     summary = Summary(catalog=catalog, recipe=request.recipe.name, problems=request.problems)
     with (
         Kit(request.recipe, request.profile) as kit,
         _WatchedStore.connect(
-            catalog, write=True, create=True, work_dir=request.profile.work_dir, run_id=flow_run.id or ""
+            catalog,
+            write=True,
+            create=True,
+            work_dir=request.profile.work_dir,
+            run_id=flow_run.id or "",
+            retry=request.retry,
         ) as store,
     ):
-        _Run(kit, store, summary).index(request.sources)
+        _index(kit, store, summary, request.sources, limits)
     summary.wall_seconds = time.perf_counter() - started
     create_markdown_artifact(summary.markdown(), key="evicat-ingest", description=f"Indexed into {catalog}")
-    name = "Completed" if summary.all_done else "FinishedWithFailures"
+    name = "Stopped" if summary.stopped else "Completed" if summary.all_done else "FinishedWithFailures"
     return Completed(name=name, message=summary.headline(), data=summary)
+
+
+def _index(kit: Kit, store: _WatchedStore, summary: Summary, sources: list[Source], limits: Limits) -> None:
+    """Index all sources; first the canary, if there is one, and the rest if it lives."""
+    gate = Gate(limits)
+    _Run(kit, store, summary, gate).index(sources)
+    if not gate.is_canary_through:
+        return
+    made, failed = sum(summary.outcomes.values()), summary.failed_windows
+    verdict = f"canary: {made} windows made, {failed} of them failed"
+    if failed * 2 > made:
+        summary.notes.append(f"{verdict}; nothing else was begun")
+        return
+    tell(verdict)
+    gate.lift_canary()
+    summary.restart()
+    _Run(kit, store, summary, gate).index(sources)
 
 
 class _StoppedError(Exception):
@@ -129,8 +180,10 @@ class _WatchedStore(Store):
 class _Run:
     """One run over a library: what its threads share."""
 
-    def __init__(self, kit: Kit, store: _WatchedStore, summary: Summary) -> None:
+    def __init__(self, kit: Kit, store: _WatchedStore, summary: Summary, gate: Gate) -> None:
         self.kit = kit
+        self.gate = gate
+        kit.admit = gate.admit
         self.store = store
         self.summary = summary
         self.observer = OBSERVER.get()
@@ -141,6 +194,7 @@ class _Run:
         self._ended: SimpleQueue[Future[None]] = SimpleQueue()
         self._running = 0
         self._complete: set[str] = set()
+        self._busy: SimpleQueue[tuple[list[Identified], BusyError]] = SimpleQueue()
         store.on_result = self._on_result
 
     def index(self, sources: list[Source]) -> None:
@@ -153,11 +207,16 @@ class _Run:
                 for group in alike(sources):
                     self._submit(self._group, group)
                 self._wait()
+                while not self._busy.empty() and not self.gate.reached:
+                    self._take_turns()
+                    self._wait()
             except BaseException:
                 self.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+        self._mark_missing(sources)
         self.store.finish()
+        self.summary.stopped = self.gate.reached
         self.summary.earlier_failures = failed_windows(self.store, self._complete)
 
     def _submit_to(self, pool: ThreadPoolExecutor, work: Callable[..., None], *arguments: object) -> None:
@@ -174,17 +233,31 @@ class _Run:
                     self._running -= 1
             self.store.commit()
 
+    def _take_turns(self) -> None:
+        """Another process works on what is left: wait a little, see what it has done, and try again."""
+        waiting = [self._busy.get() for _ in range(self._busy.qsize())]
+        tell(f"waiting for {len(waiting)} videos that another run works on ({waiting[0][1]})")
+        if self.stop.wait(BUSY_SECONDS):
+            raise _StoppedError
+        self.store.refresh()
+        for video, _ in waiting:
+            self._submit(self._video, video)
+
+    def _mark_missing(self, sources: list[Source]) -> None:
+        missing = mark_missing(self.store, sources)
+        self.summary.missing = missing.names
+        self.summary.notes += missing.doubtful
+
     def _group(self, sources: list[Source]) -> None:
         """Files that may be copies: all are identified first, so that the same one of them always leads."""
-        leaders: dict[str, tuple[Source, Identity]] = {}
+        videos: dict[str, list[Identified]] = {}
         for source in sources:
             with self._one_only(source):
                 identity = self.library.identify(source)
-                if identity.asset_id in leaders:
-                    self.summary.add_copy()
-                leaders.setdefault(identity.asset_id, (source, identity))
-        for leader, identity in leaders.values():
-            self._submit(self._video, leader, identity)
+                videos.setdefault(identity.asset_id, []).append((source, identity))
+        self.summary.add_copies(sum(len(video) - 1 for video in videos.values()))
+        for video in videos.values():
+            self._submit(self._video, video)
 
     @contextmanager
     def _one_only(self, source: Source) -> Iterator[None]:
@@ -197,25 +270,47 @@ class _Run:
             self.summary.add_failure(source.name, str(error))
         except (UsageError, IntegrityError, _StoppedError):
             raise
+        except LimitReachedError:
+            log.info("%s: left for the next run", source.name)
         except Exception as error:  # one video must not end the others; logged with its traceback
             log.exception("%s: unexpected error", source.name)
             self.summary.add_failure(source.name, f"unexpected {type(error).__name__}: {error}; see the log")
 
-    def _video(self, source: Source, identity: Identity) -> None:
+    def _video(self, video: list[Identified]) -> None:
+        """Make what is missing of one asset, from the first of its files."""
+        source, identity = video[0]
+        if self.gate.reached:
+            return
         with self._one_only(source):
-            asset = self.library.asset(source, identity, self._probe)
-            if doubt := doubts(source, asset):
-                self.summary.add_warning(source.name, doubt)
-            offset_us = source.subtitle_offset_us
-            job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
-            if job.is_complete(self.kit, self.store):
-                self._complete |= {unit.unit_id for unit in job.units}
-                self.summary.add_unchanged()
+            try:
+                self._make(source, identity)
+            except BusyError as error:
+                self._busy.put((video, error))
                 return
-            with self._watching(job):
-                for stage in STAGES:
-                    stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))
-            self.summary.add_video(source.name, job.timeline.duration_us / US)
+            except AssetError:
+                self._rename(video)
+                raise
+            self._rename(video)
+
+    def _make(self, source: Source, identity: Identity) -> None:
+        asset = self.library.asset(source, identity, self._probe)
+        if doubt := doubts(source, asset):
+            self.summary.add_warning(source.name, doubt)
+        offset_us = source.subtitle_offset_us
+        job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
+        if job.is_complete(self.kit, self.store):
+            self._complete |= {unit.unit_id for unit in job.units}
+            self.summary.add_unchanged(source.name)
+            return
+        with self._watching(job):
+            for stage in STAGES:
+                stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))
+        self.summary.add_video(source.name, job.timeline.duration_us / US)
+
+    def _rename(self, video: list[Identified]) -> None:
+        for _, identity in video:
+            if identity.naming:
+                self.store.add_name(identity.naming)
 
     def _probe(self, source: Source, asset_id: str, size_bytes: int) -> Asset:
         return _probe(source.name, _whole(source), asset_id, size_bytes, _whole(self.kit))
@@ -241,7 +336,7 @@ class _Run:
         self.summary.add_result(unit, result)
         seconds = result.span.duration_us / US
         with self._lock:
-            scale, rest = self._remaining[unit.unit_id]
+            scale, rest = self._remaining.get(unit.unit_id, (unit.scale, 0.0))
             self._remaining[unit.unit_id] = (scale, rest - seconds)
         self._tell("advanced", scale, seconds)
         if self.stop.is_set():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.sources import Source
 from evicat.schemas.asset import Asset, clip_asset_id
 from evicat.schemas.errors import AssetError, UnreadableMediaError
-from evicat.schemas.naming import FileStamp
+from evicat.schemas.naming import FileStamp, VideoName, storable
 from evicat.schemas.span import US
 from evicat.storage.store import Store
 
@@ -30,6 +30,8 @@ class Identity:
     asset_id: str
     file_id: str
     size_bytes: int
+    naming: VideoName | None = None
+    """How the source is called."""
 
 
 class Library:
@@ -40,9 +42,13 @@ class Library:
         self._known = {video.asset_id: video for video in store.videos()}
         self._roots = {root.root_id: root for root in store.roots()}
         self._hashes: dict[tuple[Path, FileStamp], tuple[str, int]] = {}
+        self._named = {(name.root_id, name.name): name.asset_id for name in store.names()}
 
     def identify(self, source: Source) -> Identity:
-        """Which asset a source is, and name it so; hashed only if it is new or was written to.
+        """Which asset a source is; hashed only if it is new or was written to.
+
+        It is named so at once, unless the name stands for other bytes so far: then it does so when
+        all is made of the new ones (``Identity.naming``), and shows the old until then.
 
         Raises:
             UnreadableMediaError: it cannot be read.
@@ -54,14 +60,17 @@ class Library:
             self._roots[root.root_id] = root
             self._store.add_root(root)
         asset_id = self._store.known_asset_id(root.root_id, source.place, stamp, source.clip)
-        if asset_id in self._known:
-            identity = Identity(asset_id or "", "", stamp.size_bytes)
+        known = self._known.get(asset_id or "")
+        if known and (known.asset or "failed" not in self._store.retry):
+            identity = Identity(known.asset_id, "", stamp.size_bytes)
         else:
             file_id, size_bytes = self._hash(source.path, stamp)
             asset_id = clip_asset_id(file_id, source.clip) if source.clip else file_id
             identity = Identity(asset_id, file_id, size_bytes)
-        self._store.add_name(source.naming(identity.asset_id, stamp))
-        return identity
+        naming = source.naming(identity.asset_id, stamp)
+        if self._named.get((naming.root_id, storable(naming.name)), naming.asset_id) == naming.asset_id:
+            self._store.add_name(naming)
+        return replace(identity, naming=naming)
 
     def _hash(self, path: Path, stamp: FileStamp) -> tuple[str, int]:
         """Hash of a file, once per run however many clips are cut from it."""
@@ -77,7 +86,7 @@ class Library:
                 machine's fault (a decoder that stalled or died) is tried again in the next run.
         """
         video = self._known.get(identity.asset_id)
-        if video and video.asset is None:
+        if video and video.asset is None and "failed" not in self._store.retry:
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
         try:
             asset = (

@@ -27,6 +27,9 @@ class Bars:
         if stage in self._tasks:
             self._progress.advance(self._tasks[stage], seconds)
 
+    def told(self, text: str) -> None:
+        self._progress.console.print(text, markup=False)
+
 
 @contextmanager
 def bars(console: Console) -> Iterator[Bars]:

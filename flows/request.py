@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from evicat.catalog.kit import Kit
 from evicat.catalog.recipes import load_profile, load_recipe
 from evicat.catalog.sources import Source, find
+from evicat.schemas.entry import RETRIES
 from evicat.schemas.errors import RecipeError, UnknownNameError, UsageError
 from evicat.schemas.recipe import Profile, Recipe
 from evicat.storage.create import check_usable
@@ -22,14 +24,26 @@ class Request:
     catalog: str
     recipe: Recipe
     profile: Profile
+    retry: frozenset[str] = frozenset()
+    """Outcomes that are made again (``evicat.schemas.entry.RETRIES``)."""
 
     @classmethod
-    def read(cls, paths: list[str], catalog: str, recipe: str, profile: str | None) -> Request:
+    def read(
+        cls,
+        paths: list[str],
+        catalog: str,
+        recipe: str,
+        profile: str | None,
+        retry: Collection[str] = (),
+    ) -> Request:
         """Find the videos, read recipe and profile, look at the catalog; nothing is made or changed.
 
         Raises:
             UsageError: one of them is wrong, or no video was found at all.
         """
+        for name in retry:
+            if name not in RETRIES:
+                raise UnknownNameError("outcome to retry", name, list(RETRIES))
         order = load_recipe(recipe), load_profile(profile)
         check_usable(catalog)
         sources, problems = find(paths)
@@ -39,4 +53,4 @@ class Request:
             Kit(*order).close()  # loads no weights
         except (RecipeError, UnknownNameError) as error:
             raise RecipeError(f"recipe {recipe}: {error}") from None
-        return cls(sources, problems, catalog, *order)
+        return cls(sources, problems, catalog, *order, frozenset(retry))

@@ -32,6 +32,12 @@ class Summary:
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
+    missing: list[str] = field(default_factory=list)
+    """Video names whose file vanished, as this run found."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know of the run as a whole."""
+    stopped: str = ""
+    """Why the run ended before all was done; empty: it did not."""
     earlier_failures: int = 0
     """Windows of unchanged videos that failed in an earlier run."""
     video_seconds: float = 0.0
@@ -46,19 +52,25 @@ class Summary:
 
     def add_failure(self, name: str, reason: str) -> None:
         with self._lock:
-            self.failures[name] = reason
+            self.failures.setdefault(name, reason)
 
     def add_warning(self, name: str, doubt: str) -> None:
         with self._lock:
             self.warnings[name] = doubt
 
-    def add_copy(self) -> None:
+    def add_copies(self, count: int) -> None:
         with self._lock:
-            self.copies += 1
+            self.copies += count
 
-    def add_unchanged(self) -> None:
+    def add_unchanged(self, name: str) -> None:
         with self._lock:
-            self.unchanged += 1
+            if name not in self.made:
+                self.unchanged += 1
+
+    def restart(self) -> None:
+        """The same videos are gone through once more; what was made stays counted."""
+        self.unchanged = self.copies = 0
+        self.notes, self.stopped = [], ""
 
     def add_video(self, name: str, seconds: float) -> None:
         with self._lock:
@@ -71,11 +83,17 @@ class Summary:
 
     @property
     def all_done(self) -> bool:
-        return not (self.problems or self.failures or self.failed_windows or self.earlier_failures)
+        failed = self.problems or self.failures or self.failed_windows or self.earlier_failures
+        return not (failed or self.stopped)
 
     def headline(self) -> str:
         """One line: how many videos, and what went wrong."""
-        counts = [(len(self.made), "indexed"), (self.unchanged, "unchanged"), (self.copies, "copies")]
+        counts = [
+            (len(self.made), "indexed"),
+            (self.unchanged, "unchanged"),
+            (self.copies, "copies"),
+            (len(self.missing), "missing"),
+        ]
         failed = [
             (len(self.failures) + len(self.problems), "failed"),
             (self.failed_windows, "failed windows"),
@@ -85,6 +103,8 @@ class Summary:
         return ", ".join(shown) or "nothing to do"
 
     def title(self) -> str:
+        if self.stopped:
+            return f"Stopped ({self.stopped})"
         return "Finished" if self.all_done else "Finished with failures"
 
     def rows(self) -> list[tuple[str, str, int, int]]:
@@ -109,6 +129,7 @@ class Summary:
         if self.outcomes:
             lines += ["", "| scale | outcome | windows | entries |", "|---|---|---:|---:|"]
             lines += [f"| {' | '.join(map(str, row))} |" for row in self.rows()]
+        lines += [f"\n{_cell(note)}" for note in self.notes]
         for title, rows in (("failed", self.failed()), ("used, but", sorted(self.warnings.items()))):
             if rows:
                 lines += ["", f"| {title} | why |", "|---|---|"]

@@ -67,6 +67,8 @@ def summary(console: Console, run: Summary) -> None:
                 scale, f"[{_OUTCOME_STYLE.get(outcome, 'dim')}]{outcome}[/]", str(windows), str(entries)
             )
         console.print(table)
+    for note in run.notes:
+        console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
     for name, reason in run.failed():
         console.print(f"[red]failed[/] {escape(f'{name}: ' if name else '')}{escape(reason)}", soft_wrap=True)
     for name, doubt in sorted(run.warnings.items()):

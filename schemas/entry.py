@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Literal, get_args
 
@@ -24,9 +25,9 @@ SPEECH_WITHHELD = {"repeated", "unsure_speech"}
 """Flags of speech that is kept for audit but neither embedded nor shown to describers."""
 
 
-Kind = Literal["local", "narrative", "speech"]
+Kind = Literal["local", "narrative", "speech", "sound"]
 KINDS: tuple[str, ...] = get_args(Kind)
-"""What an entry may be: the record of a short window, a narrative of a longer one, or a stretch of speech."""
+"""What an entry may be: the record of a short window, a narrative of a longer one, speech, or other sound."""
 
 
 class FrameRef(Model):
@@ -107,6 +108,16 @@ OUTCOME_MEANINGS = {
 }
 """Every outcome, and what it means."""
 
+RETRIES = {
+    "failed": "every window that failed, and files that could not be read",
+    "truncated": "windows whose answer was cut at the token limit",
+    "refused": "windows that the model declined",
+    "stale": "windows that read what has changed since",
+}
+"""What a run may be asked to make again."""
+TRUNCATED = "Truncated"
+"""``error_class`` of a window whose answer was cut at the token limit."""
+
 
 class WindowResult(Model):
     """The outcome of one span of a unit, with the entries (or vectors) that it wrote.
@@ -127,3 +138,9 @@ class WindowResult(Model):
     completion_tokens: int = 0
     context_hash: str = ""
     """Hash of what this window read beside its pixels: dialogue, other entries, the previous narrative."""
+
+    def is_due(self, retry: Collection[str]) -> bool:
+        """Whether a run that retries these (:data:`RETRIES`) makes this window again."""
+        if self.outcome == Outcome.FAILED and self.error_class == TRUNCATED and "truncated" in retry:
+            return True
+        return self.outcome in retry

@@ -45,7 +45,10 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class VideoName:
-    """How users call an asset, and where its file was seen: ``path`` is relative to the root."""
+    """How users call an asset, and where its file was seen: ``path`` is relative to the root.
+
+    ``missing_since``: when a run found the root without the file (ISO 8601, UTC); None while it is there.
+    """
 
     root_id: str
     name: str
@@ -55,6 +58,7 @@ class VideoName:
     clip: Span | None = None
     benchmark: str | None = None
     split: str | None = None
+    missing_since: str | None = None
 
     def row(self) -> dict[str, Any]:
         clip = self.clip
@@ -67,6 +71,7 @@ class VideoName:
             "clip_out_us": clip.end_us if clip else None,
             "benchmark": self.benchmark,
             "split": self.split,
+            "missing_since": self.missing_since,
         }
 
     @classmethod
@@ -81,4 +86,5 @@ class VideoName:
             clip=Span(row["clip_in_us"], row["clip_out_us"]) if clipped else None,
             benchmark=row["benchmark"],
             split=row["split"],
+            missing_since=row["missing_since"],
         )

@@ -29,11 +29,16 @@ class Sink(Protocol):
     def add_name(self, name: VideoName) -> None:
         """Register how an asset is called; it replaces an earlier row of the same root and name."""
 
+    @property
+    def retry(self) -> frozenset[str]:
+        """What is made again though it has an outcome: see ``evicat.schemas.entry.RETRIES``."""
+
     def is_complete(self, unit: Unit) -> bool:
-        """Whether results of this unit, with the same ``inputs_hash``, tile the whole timeline already."""
+        """Whether nothing is left to make: results with the same ``inputs_hash`` tile the whole timeline,
+        and none of them is to be retried."""
 
     def open(self, unit: Unit) -> dict[int, WindowResult]:
-        """Results of the unit so far, by the start of their span in microseconds.
+        """Results of the unit so far that are not to be retried, by the start of their span in microseconds.
 
         Where the unit is stored under another ``inputs_hash``, those results are void: the answer is empty
         and the next results replace them all.

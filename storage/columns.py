@@ -7,7 +7,7 @@ _PROVENANCE = {
     "asset_id": "identity of the file's bytes, or of the cut of a file",
     "producer_id": "what made it: hash of component, version, model and options",
     "condition_id": "hash of the factors of a question; empty where no question was known",
-    "kind": "`local`, `narrative` or `speech`",
+    "kind": "`local`, `narrative`, `speech` or `sound`",
     "scale": "kind and window length, such as `local-10s`; `speech` has no windows",
 }
 _SPAN = {
@@ -32,6 +32,7 @@ TABLES: dict[str, str] = {
     "names": "One row per video name: how users call an asset, and what tells that its file changed.",
     "roots": "One row per media folder, manifest or file that was indexed.",
     "producers": "One row per producer: everything that changes its output by design.",
+    "views": "One row per kind and scale: the producer that is shown unless another is asked for.",
     "vectors": "One table per embedder, `vectors_` and 8 digits of its id: one row per part of an entry.",
 }
 """What each table holds."""
@@ -113,6 +114,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "clip_out_us": "out point of a cut",
         "benchmark": "benchmark, as the manifest says",
         "split": "split, as the manifest says",
+        "missing_since": "when a run found its root without it, as ISO 8601 in UTC; null while it is there",
     },
     "roots": {
         "root_id": "its identity",
@@ -131,6 +133,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         "model_quantization": "quantization or compute type",
         "reads": "producers whose entries it reads",
         "facts": "all of it as JSON, options among them",
+    },
+    "views": {
+        "view": "name of the view: `default`",
+        "kind": "as of the producer; `embedding` for the vectors that are searched",
+        "scale": "as of the producer",
+        "producer_id": "the active producer; for `embedding` the embedder (a producer without `reads`)",
     },
     "vectors": {
         "embed_unit_id": "the unit that embedded it",

@@ -154,4 +154,4 @@ def move_head(layout: Layout, tables: Tables) -> None:
     versions = tables.versions()
     if versions != tables.head.tables:
         tables.head = tables.head.following(versions)
-        write_head(layout.head, tables.head)
+        write_head(layout, tables.head)

@@ -58,7 +58,7 @@ def _check_place(layout: Layout) -> None:
 
 def _is_unfinished(layout: Layout) -> bool:
     """Whether all that is here is what a creation leaves when it is interrupted."""
-    ours = {path.name for path in (layout.tables, layout.staged, layout.work, layout.head)}
+    ours = {path.name for path in (layout.tables, layout.staged, layout.heads, layout.work, layout.head)}
     ours_in_work = {path.name for path in (layout.claims, layout.journals, layout.commit_lock)}
     return (
         layout.commit_lock.is_file()
@@ -68,13 +68,13 @@ def _is_unfinished(layout: Layout) -> bool:
 
 
 def _fill(layout: Layout) -> None:
-    for folder in (layout.tables, layout.staged):
+    for folder in (layout.tables, layout.staged, layout.heads):
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir()
     layout.journals.mkdir(exist_ok=True)
     tables = {name: create_table(layout, name, schema).version for name, schema in FIXED_TABLES.items()}
-    write_head(layout.head, Head.first(tables))
+    write_head(layout, Head.first(tables))
     created = datetime.now(UTC).isoformat(timespec="seconds")
     marker = json.dumps({"format": FORMAT, "schema": SCHEMA, "created": created}) + "\n"
     write_durably(layout.marker, marker.encode())

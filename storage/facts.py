@@ -14,12 +14,15 @@ from .reader import Reader
 from .rows import Row, producer_from_row
 from .tables import table_spec
 
+RETRIED = ("failed", "refused", "stale")
+"""Counts of outcomes that a run may be asked to make again."""
 _COLUMNS: dict[str, list[str] | None] = {
-    "units": ["unit_id", "inputs_hash", "complete"],
+    "units": ["unit_id", "inputs_hash", "complete", *RETRIED],
     "videos": None,
     "names": None,
     "roots": None,
     "producers": None,
+    "views": None,
 }
 """The tables that are held, and which of their columns; None: all."""
 
@@ -89,11 +92,21 @@ class Facts:
 
     def note_unit(self, unit: Unit, *, complete: bool) -> None:
         row = {"unit_id": unit.unit_id, "inputs_hash": unit.inputs_hash, "complete": complete}
-        self.add("units", row)
+        self.add("units", row | dict.fromkeys(RETRIED, 0))
 
     def is_complete(self, unit: Unit) -> bool:
         row = self._mirror.rows["units"].get((unit.unit_id,))
         return row is not None and row["complete"] and row["inputs_hash"] == unit.inputs_hash
+
+    def outcomes(self, unit: Unit) -> set[str]:
+        """Outcomes among :data:`RETRIED` that windows of the unit have."""
+        row = self._mirror.rows["units"].get((unit.unit_id,))
+        return {name for name in RETRIED if row and row[name]}
+
+    def view(self, name: str) -> dict[tuple[str, str], str]:
+        """The active producer of each kind and scale."""
+        rows = (row for row in self._values("views") if row["view"] == name)
+        return {(row["kind"], row["scale"]): row["producer_id"] for row in rows}
 
     def duration_us(self, asset_id: str) -> int | None:
         """Length of an asset's timeline; None where the asset is not registered or has none."""

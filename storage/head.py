@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from evicat.schemas.errors import IntegrityError
 from evicat.schemas.model import Model
 
 from .files import write_durably
+from .layout import Layout
 
 
 class Head(Model):
@@ -52,9 +54,23 @@ def read_head(path: Path) -> Head:
         raise IntegrityError(f"{path} is not a head of a catalog ({field}: {problem['msg']})") from None
 
 
-def write_head(path: Path, head: Head) -> None:
-    """Replace the head; readers that open later see the new versions, all at once."""
-    write_durably(path, (head.model_dump_json(indent=2) + "\n").encode())
+def write_head(layout: Layout, head: Head) -> None:
+    """Replace the head; readers that open later see the new versions, all at once. Earlier heads are kept."""
+    content = (head.model_dump_json(indent=2) + "\n").encode()
+    write_durably(layout.heads / f"{head.number:08d}.json", content)
+    write_durably(layout.head, content)
+
+
+def earlier_heads(layout: Layout) -> list[Head]:
+    """Every head that is kept, newest first; what cannot be read is left out."""
+    newest = read_head(layout.head).number
+    found = []
+    for path in sorted(layout.heads.glob("[0-9]*.json"), reverse=True):
+        with suppress(IntegrityError):
+            head = read_head(path)
+            if head.number <= newest:  # one beyond it was written just before a crash
+                found.append(head)
+    return found
 
 
 def _now() -> str:

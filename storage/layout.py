@@ -12,7 +12,7 @@ from evicat.schemas.errors import CatalogError
 from evicat.schemas.model import content_hash
 
 FORMAT = "evicat-catalog"
-SCHEMA = 1
+SCHEMA = 2
 """Number of the catalog layout and table schemas that this release reads and writes."""
 
 
@@ -44,6 +44,15 @@ class Layout:
     @property
     def head(self) -> Path:
         return self.root / "head.json"
+
+    @property
+    def heads(self) -> Path:
+        """Every head that can still be opened, by number."""
+        return self.root / "heads"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.root / "snapshots"
 
     @property
     def tables(self) -> Path:

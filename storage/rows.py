@@ -117,6 +117,20 @@ def producer_row(producer: Producer) -> Row:
     }
 
 
+DEFAULT_VIEW = "default"
+
+
+def view_row(producer: Producer) -> Row:
+    """``producer`` as the active one of its kind and scale; an embedder is the same for all that it reads."""
+    active = producer.model_copy(update={"reads": ()}) if producer.kind == "embedding" else producer
+    return {
+        "view": DEFAULT_VIEW,
+        "kind": producer.kind,
+        "scale": producer.scale,
+        "producer_id": active.producer_id,
+    }
+
+
 def producer_from_row(row: Row) -> Producer:
     return Producer.model_validate_json(row["facts"])
 

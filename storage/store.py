@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from evicat.schemas.asset import Asset
-from evicat.schemas.entry import WindowResult
-from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UsageError
+from evicat.schemas.entry import RETRIES, Outcome, WindowResult
+from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer, Unit
 from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.schemas.span import Span
@@ -27,7 +28,7 @@ from .library import Video
 from .locks import CommitRight, ProcessLock
 from .reader import Reader
 from .results import Results, unit_results
-from .rows import Row, failed_video_row, producer_row, video_row
+from .rows import DEFAULT_VIEW, Row, failed_video_row, producer_row, video_row, view_row
 from .staging import StagingArea
 from .tables import embedder_id, vectors_table
 from .units import OpenUnit, stage_journal
@@ -48,10 +49,20 @@ class Store:
     it finishes; after an exception it only lets go, and the next writer takes up what is staged.
     """
 
-    def __init__(self, layout: Layout, *, write: bool, run_id: str, lock_timeout_s: float) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        write: bool,
+        run_id: str,
+        lock_timeout_s: float,
+        retry: frozenset[str] = frozenset(),
+    ) -> None:
         self._layout = layout
         self._writes = write
         self._run_id = run_id
+        self._retry = retry
+        self._redo: dict[str, Results] = {}  # by unit: what is made again and not replaced so far
         self._opening = threading.Lock()  # order of locks: _opening, a unit's, _lock
         self._lock = threading.RLock()
         self._right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
@@ -76,11 +87,13 @@ class Store:
         work_dir: str | Path = "",
         run_id: str = "",
         lock_timeout_s: float = 300.0,
+        retry: Collection[str] = (),
     ) -> Self:
         """Open the catalog in ``uri``; with ``create``, make it where there is none yet.
 
         A writer first rolls back tables that are ahead of the head, and commits what earlier runs left in
-        journals and staged files. ``work_dir`` holds the journals (empty: the catalog does).
+        journals and staged files. ``work_dir`` holds the journals (empty: the catalog does). ``retry`` names
+        outcomes that are made again, once (``evicat.schemas.entry.RETRIES``).
 
         Raises:
             CatalogError: ``uri`` holds no catalog that this release can use.
@@ -91,7 +104,10 @@ class Store:
         if create and not layout.marker.exists():
             create_catalog(uri)
         layout.check_is_catalog()
-        return cls(layout, write=write, run_id=run_id, lock_timeout_s=lock_timeout_s)
+        for name in retry:
+            if name not in RETRIES:
+                raise UnknownNameError("outcome to retry", name, list(RETRIES))
+        return cls(layout, write=write, run_id=run_id, lock_timeout_s=lock_timeout_s, retry=frozenset(retry))
 
     def __enter__(self) -> Self:
         return self
@@ -110,17 +126,34 @@ class Store:
 
     # What making hands over
 
+    @property
+    def retry(self) -> frozenset[str]:
+        return self._retry
+
     def add_producer(self, producer: Producer) -> None:
+        """Register a producer; the first of its kind and scale is the active one (:meth:`activate`)."""
         self._add("producers", producer_row(producer))
+        row = view_row(producer)
+        if (row["kind"], row["scale"]) not in self._facts.view(DEFAULT_VIEW):
+            self._add("views", row)
+
+    def activate(self, producer: Producer) -> None:
+        """Make ``producer`` the one of its kind and scale that the default view shows."""
+        self._add("views", view_row(producer))
 
     def add_asset(self, asset: Asset) -> None:
         self._add("videos", video_row(asset))
 
     def is_complete(self, unit: Unit) -> bool:
-        return self._facts.is_complete(unit)
+        if not self._facts.is_complete(unit):
+            return False
+        redo = self._redo.get(unit.unit_id)
+        return not self._may_retry(unit) if redo is None else not redo
 
     def open(self, unit: Unit) -> Results:
-        """Claim a unit and return its results so far; opening it again in this process is harmless.
+        """Claim a unit and return its results so far, less those to be retried.
+
+        Opening it again in this process is harmless: a window is retried once in a run.
 
         Raises:
             BusyError: another process holds the unit; names it.
@@ -134,7 +167,10 @@ class Store:
                 held = None
             held = held or self._claim(unit)
             with held.lock:
-                return self.results(unit) | held.pending
+                results = self.results(unit) | held.pending
+                due = {at: each for at, each in results.items() if each.is_due(self._retry)}
+                redo = self._redo.setdefault(unit.unit_id, due)
+                return {at: each for at, each in results.items() if at not in redo}
 
     def write(self, unit: Unit, result: WindowResult) -> None:
         """As ``Sink.write``.
@@ -147,6 +183,9 @@ class Store:
         held = self._held(unit)
         embedder = self._check_vectors(unit, result) if result.vectors else ""
         with held.lock:
+            before = self._redo.get(unit.unit_id, {}).pop(result.span.start_us, None)
+            if before:
+                result = result.model_copy(update={"attempts": result.attempts + before.attempts})
             held.write(result, embedder)
 
     def seal(self, unit: Unit) -> None:
@@ -201,6 +240,10 @@ class Store:
         producer = self._facts.producer(unit.producer_id)
         table = vectors_table(embedder_id(producer)) if producer else ""
         return unit_results(unit, self._staging, self._latest, table)
+
+    def refresh(self) -> None:
+        """Look at what other processes have committed since."""
+        self._latest()
 
     def reader(self) -> Reader:
         """The tables as the head has them now."""
@@ -301,6 +344,11 @@ class Store:
 
     def _unit_lock(self, unit_id: str) -> ProcessLock:
         return ProcessLock(self._layout.claims / f"{unit_id}.lock", f"unit {unit_id}")
+
+    def _may_retry(self, unit: Unit) -> bool:
+        """Whether the unit has outcomes that this run retries (a truncated window is among the failed)."""
+        wanted = self._retry | ({Outcome.FAILED} if "truncated" in self._retry else set())
+        return bool(wanted & self._facts.outcomes(unit))
 
     def _held(self, unit: Unit) -> OpenUnit:
         self._need_write()

@@ -12,6 +12,8 @@ from evicat.schemas.identity import Producer
 
 FILE_FORMAT = "2.1"
 """Lance file format of every table."""
+EMBEDDING = "embedding"
+"""Kind of the producers whose units hold vectors."""
 VECTORS = "vectors_"
 """How the names of vector tables begin; the first 8 digits of the embedder id follow."""
 
@@ -124,6 +126,7 @@ NAMES = pa.schema(
         _maybe("clip_out_us", _LONG),
         _maybe("benchmark"),
         _maybe("split"),
+        _maybe("missing_since"),
     ]
 )
 
@@ -138,6 +141,8 @@ PRODUCERS = pa.schema(
         _key("facts"),
     ]
 )
+
+VIEWS = pa.schema([*map(_key, ("view", "kind", "scale", "producer_id"))])
 
 _VECTOR_COLUMNS = [
     _key("embed_unit_id"),
@@ -196,6 +201,7 @@ FIXED_TABLES: dict[str, pa.Schema] = {
     "names": NAMES,
     "roots": ROOTS,
     "producers": PRODUCERS,
+    "views": VIEWS,
 }
 """Tables that every catalog has from its start."""
 
@@ -207,6 +213,7 @@ _SPECS = {
     "names": TableSpec(("root_id", "name"), "name"),
     "roots": TableSpec(("root_id",), "root_id"),
     "producers": TableSpec(("producer_id",), "producer_id"),
+    "views": TableSpec(("view", "kind", "scale"), "view"),
 }
 _VECTOR_SPEC = TableSpec(
     ("embed_unit_id", "entry_id", "part"), "embed_unit_id", ("embed_unit_id", "unit_id", "asset_id")

@@ -4,13 +4,15 @@ The rules:
 
 - Results replace the stored rows of the same windows of their unit. Where the ``inputs_hash`` of the unit
   changed, all its stored rows go.
-- Where a stored entry goes or changes its text or time, every embedded chunk that holds a vector of it
-  goes with it, vectors and coverage: that chunk is pending again. Vectors never outlive what they embed.
+- Where an entry of a stored unit comes, goes, or changes its text or time, what read it is outdated. An
+  embedded chunk goes, vectors and coverage: it is pending again, and vectors never outlive what they
+  embed. A described window becomes stale, and keeps its entries until it is made again.
 - A unit row is derived from what is then in coverage.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,6 +20,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evicat.schemas.entry import Outcome
 from evicat.schemas.errors import IntegrityError
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import to_us
@@ -25,12 +28,15 @@ from evicat.schemas.span import to_us
 from .ledger import UnitState, coverage_rows, to_microseconds, unit_rows
 from .rows import Row
 from .staging import StagedChunk
-from .tables import COVERAGE, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
+from .tables import COVERAGE, EMBEDDING, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
 from .transact import ROW, Tables, distinct
 
 _WINDOW = WINDOWS.names
 _MEANING = ["entry_id", "text", "start_s", "end_s"]
-"""Columns of an entry that its vectors depend on."""
+"""Columns of an entry that its vectors and its readers depend on."""
+_READ = ["asset_id", "producer_id", "start_s", "end_s"]
+"""Columns of an entry that tell who read it."""
+_MAY_BE_STALE = (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,12 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     void = pa.concat_tables([new_windows, _void_by_inputs(stored, chunks)])
     doomed_entries = _doomed_entries(tables, _join(stored.coverage, void, _WINDOW, "left semi"))
     lost_entries = _join(doomed_entries, new_entries, _MEANING, "left anti")
-    pending = _join(_chunks_embedding(tables, lost_entries), new_windows, _WINDOW, "left anti")
-    stored.load(tables, distinct(pending["unit_id"]))
-    void = pa.concat_tables([void, pending])
+    told = new_entries.select(list(dict.fromkeys(["unit_id", *_MEANING, *_READ])))
+    gained_entries = _join(_of_stored(stored, told), doomed_entries, _MEANING, "left anti")
+    changed = [*lost_entries.select(_READ).to_pylist(), *gained_entries.select(_READ).to_pylist()]
+    stale, pending = _outdated(tables, stored, changed, new_windows)
+    void = pa.concat_tables([void, pending, _windows(_with_window_start(stale))])
+    new_coverage = pa.concat_tables([new_coverage, stale])
 
     doomed_coverage = _join(stored.coverage, void, _WINDOW, "left semi")
     kept_coverage = _join(stored.coverage, void, _WINDOW, "left anti").select(COVERAGE.names).cast(COVERAGE)
@@ -98,6 +107,54 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
         "coverage": Changes(new_coverage, doomed_coverage[ROW]),
         "units": Changes(units, [row[ROW] for row in stored.units.values()]),
     }
+
+
+def _outdated(
+    tables: Tables, stored: Stored, changed: list[Row], new_windows: pa.Table
+) -> tuple[pa.Table, pa.Table]:
+    """Coverage rows, marked stale, of windows that read a ``changed`` entry, and embedded chunks to void.
+
+    What describes them keeps its entries until it is made again. Loads the units into ``stored``. Windows
+    that this batch writes are up to date: whoever wrote them read what was there then.
+    """
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for row in changed:
+        spans[row["asset_id"], row["producer_id"]].append((row["start_s"], row["end_s"]))
+    readers = _readers(tables, spans)
+    stored.load(tables, readers)
+    candidates = _join(stored.coverage, new_windows, _WINDOW, "left anti")
+    candidates = candidates.filter(pc.is_in(candidates["unit_id"], pa.array(list(readers), pa.string())))
+    stale, void = [], []
+    for row in candidates.to_pylist():
+        read = [
+            span
+            for producer in readers[row["unit_id"]]
+            for span in spans.get((row["asset_id"], producer), ())
+        ]
+        start_s, end_s = row["start_s"], row["end_s"]
+        if row["kind"] == EMBEDDING:
+            if any(start_s <= start < end_s for start, _ in read):
+                void.append({"unit_id": row["unit_id"], "window_start_us": row["window_start_us"]})
+        elif row["outcome"] in _MAY_BE_STALE and any(s < end_s and start_s < e for s, e in read):
+            stale.append({name: row[name] for name in COVERAGE.names} | {"outcome": Outcome.STALE.value})
+    return pa.Table.from_pylist(stale, schema=COVERAGE), pa.Table.from_pylist(void, schema=WINDOWS)
+
+
+def _readers(tables: Tables, read: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Stored units that read entries of these assets and producers, and all producers that each reads."""
+    assets, producers = {asset for asset, _ in read}, {producer for _, producer in read}
+    if not assets:
+        return {}
+    rows = tables.dataset("producers").to_table(columns=["producer_id", "reads"]).to_pylist()
+    reads = {row["producer_id"]: row["reads"] for row in rows if producers & set(row["reads"])}
+    units = tables.find("units", "asset_id", sorted(assets), ["unit_id", "producer_id"]).to_pylist()
+    return {row["unit_id"]: reads[row["producer_id"]] for row in units if row["producer_id"] in reads}
+
+
+def _of_stored(stored: Stored, entries: pa.Table) -> pa.Table:
+    """The entries of units that were stored before: others may have read these units already."""
+    units = pa.array(distinct(stored.coverage["unit_id"]), pa.string())
+    return entries.filter(pc.is_in(entries["unit_id"], units))
 
 
 def _void_by_inputs(stored: Stored, chunks: list[StagedChunk]) -> pa.Table:
@@ -114,19 +171,8 @@ def _void_by_inputs(stored: Stored, chunks: list[StagedChunk]) -> pa.Table:
 def _doomed_entries(tables: Tables, void_coverage: pa.Table) -> pa.Table:
     """Stored entries of the windows that go, with what their vectors depend on."""
     units = distinct(void_coverage.filter(pc.greater(void_coverage["entries"], pa.scalar(0)))["unit_id"])
-    rows = tables.find("entries", "unit_id", units, [*_WINDOW, *_MEANING])
+    rows = tables.find("entries", "unit_id", units, list(dict.fromkeys([*_WINDOW, *_MEANING, *_READ])))
     return _join(rows, void_coverage.select(_WINDOW), _WINDOW, "left semi")
-
-
-def _chunks_embedding(tables: Tables, entries: pa.Table) -> pa.Table:
-    """Embedding units and chunk starts that hold a vector of one of ``entries``; columns ``_WINDOW``."""
-    units = distinct(entries["unit_id"])
-    found = [WINDOWS.empty_table()]
-    for name in _vector_tables(tables) if units else []:
-        rows = tables.find(name, "unit_id", units, ["embed_unit_id", "window_start_us", "entry_id"])
-        rows = _join(rows, entries, ["entry_id"], "left semi")
-        found.append(_windows(_as_window(rows).group_by(_WINDOW).aggregate([])))
-    return pa.concat_tables(found)
 
 
 def _vector_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -> dict[str, Changes]:

@@ -47,9 +47,9 @@ class TestRefused:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_newer_schema(self, open_it, catalog):
-        edit(catalog / "evicat.json", schema=2)
+        edit(catalog / "evicat.json", schema=3)
         before = tree(catalog)
-        with pytest.raises(CatalogError, match=r"schema 2; this evicat uses schema 1.*for schema 2"):
+        with pytest.raises(CatalogError, match=r"schema 3; this evicat uses schema 2.*for schema 3"):
             open_it(catalog)
         assert tree(catalog) == before
 
@@ -205,7 +205,7 @@ class TestCreate:
         (tmp_path / "empty").mkdir()
         for path in (tmp_path / "deep" / "new", tmp_path / "empty"):
             create_catalog(path)
-            assert json.loads((path / "evicat.json").read_text())["schema"] == 1
+            assert json.loads((path / "evicat.json").read_text())["schema"] == 2
             assert Reader.open(path).version == 1
 
     def test_a_folder_with_something_else(self, tmp_path):

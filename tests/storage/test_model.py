@@ -50,8 +50,7 @@ class Model:
         self.texts[name][window] = texts
 
     def _lose(self, name: str, window: int, texts: list[str]) -> None:
-        vectors_of = self.embedded[name].get(window, [])
-        if vectors_of != texts[: len(vectors_of)]:
+        if self.embedded[name].get(window) != texts:
             self.embedded[name].pop(window, None)
 
 

@@ -1,0 +1,34 @@
+"""What a window or chunk reads beside its pixels: which entries, and their hash.
+
+Making uses it to write ``context_hash``; an audit uses it to prove that the hash still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from evicat.schemas.entry import SPEECH_WITHHELD, Entry
+from evicat.schemas.model import content_hash
+from evicat.schemas.span import Span
+
+
+def shown_in(span: Span, entries: Iterable[Entry], kinds: Collection[str]) -> list[Entry]:
+    """Entries of these kinds that overlap ``span``, without withheld speech, in the given order."""
+    return [
+        entry
+        for entry in entries
+        if entry.kind in kinds and entry.span.overlap_us(span) and not SPEECH_WITHHELD & set(entry.flags)
+    ]
+
+
+def embedded_in(chunk: Span, entries: Iterable[Entry]) -> list[Entry]:
+    """Entries that start in ``chunk``, without withheld speech: what a chunk of vectors is made of."""
+    return [
+        entry for entry in entries if entry.span.start_us in chunk and not SPEECH_WITHHELD & set(entry.flags)
+    ]
+
+
+def context_hash(entries: Iterable[Entry]) -> str:
+    """Hash of ids and texts; empty where nothing was read."""
+    read = [[entry.entry_id, entry.text] for entry in entries]
+    return content_hash(read) if read else ""
