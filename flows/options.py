@@ -1,0 +1,25 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+CatalogOption = Annotated[
+    str,
+    typer.Option("--catalog", "-c", envvar="EVICAT_CATALOG", metavar="URI", help="Folder of the catalog."),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at", metavar="NAME|NUMBER", help="As it was: a snapshot's name, or the number of an earlier head."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+ProducersArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PRODUCER...", help="First digits of their ids; see: evicat producers.", show_default=False
+    ),
+]
