@@ -8,20 +8,26 @@ Every answer is a polars frame with one declared schema, whatever matched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
+from evicat.catalog.media_files import MediaFiles
+from evicat.schemas.asset import Asset
 from evicat.schemas.entry import KINDS, SPEECH_WITHHELD
 from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
+from evicat.schemas.naming import Root, VideoName
 from evicat.schemas.recipe import EmbedderOptions, Profile
 from evicat.schemas.span import Span
 from evicat.storage.reader import Reader
 from evicat.storage.rows import DEFAULT_VIEW
+from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_equals, sql_in, sql_literal
 from evicat.storage.tables import EMBEDDING
 
@@ -46,6 +52,15 @@ ENTRY_SCHEMA = pl.Schema(
         ("text", pl.String()),
     ]
 )
+FRAME_SCHEMA = pl.Schema(
+    [
+        ("entry_id", pl.String()),
+        ("asset_id", pl.String()),
+        ("shown_width", pl.Int32()),
+        ("pts", pl.Int64()),
+        ("time_s", pl.Float64()),
+    ]
+)
 HIT_SCHEMA = pl.Schema([*ENTRY_SCHEMA.items(), ("score", pl.Float64())])
 _COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
 
@@ -58,13 +73,18 @@ class Catalog:
         self._profile = profile
 
     @classmethod
-    def open(cls, uri: str, profile: Profile | None = None) -> Catalog:
+    def open(cls, uri: str, profile: Profile | None = None, *, at: str | None = None) -> Catalog:
         """Open for reading; nothing is created or changed.
+
+        Args:
+            at: A snapshot's name, or the number of an earlier head; None: as the catalog is now.
 
         Raises:
             CatalogError: there is no catalog, or it is of a newer schema.
+            UnknownNameError: there is no such snapshot or head.
         """
-        return cls(Reader.open(uri), profile or Profile())
+        reader = Reader.open(uri) if at is None else reader_at(uri, at)
+        return cls(reader, profile or Profile())
 
     def videos(self, *, missing: bool = False) -> pl.DataFrame:
         """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``.
@@ -88,6 +108,25 @@ class Catalog:
         """One row per producer."""
         return self._read("producers")
 
+    def active(self) -> pl.DataFrame:
+        """What the default view shows: ``kind, scale, producer_id``; of ``embedding`` the embedder's id."""
+        rows = self._read("views").filter(pl.col("view") == DEFAULT_VIEW)
+        return rows.select("kind", "scale", "producer_id").sort("kind", "scale")
+
+    def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
+        """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
+        where = _and(self._where(video=video, producer=producer), "vector IS NOT NULL")
+        columns = ["entry_id", "part", "vector"]
+        return {name: self._read(name, where, columns) for name in self._reader.embedders()}
+
+    def embedders(self) -> dict[str, Embedder[Any]]:
+        """The embedder that the default view searches with, by its vector table, without its weights.
+
+        Raises:
+            UsageError: its package or weights are not here, or are others than made the vectors.
+        """
+        return self._embedders
+
     def coverage(self, video: str | None = None) -> pl.DataFrame:
         """One row per window: span, outcome, error, attempts."""
         rows = self._read("coverage", self._where(video=video, every=True))
@@ -108,6 +147,32 @@ class Catalog:
         where = self._where(video=video, kind=kind, between=between, producer=producer)
         rows = self._read("entries", where, _COLUMNS)
         return self._named(rows, ENTRY_SCHEMA).sort("video", "kind", "scale", "start_s", "entry_id")
+
+    def frames(
+        self,
+        video: str | None = None,
+        *,
+        kind: str | None = None,
+        between: Span | None = None,
+        producer: str | None = None,
+    ) -> pl.DataFrame:
+        """One row per frame that an entry cites: ``entry_id, asset_id, shown_width, pts, time_s``."""
+        where = self._where(video=video, kind=kind, between=between, producer=producer)
+        rows = self._read("entries", where, ["entry_id", "asset_id", "shown_width", "frames"])
+        cited = rows.filter(pl.col("frames").list.len() > 0).explode("frames").unnest("frames")
+        return cited.match_to_schema(FRAME_SCHEMA).sort("asset_id", "pts", "entry_id")
+
+    def asset(self, asset_id: str) -> Asset | None:
+        """The facts of an asset; None where its file could not be read."""
+        rows = self._read("videos", sql_equals("asset_id", asset_id), ["facts"])
+        facts = rows["facts"].to_list()
+        return Asset.model_validate_json(facts[0]) if facts and facts[0] else None
+
+    def media_files(self, media_roots: Sequence[str | Path] = ()) -> MediaFiles:
+        """Finds the files of assets: where they were registered, or anywhere below ``media_roots``."""
+        roots = [Root(**row) for row in self._read("roots").to_dicts()]
+        names = [VideoName.from_row(row) for row in self._read("names").to_dicts()]
+        return MediaFiles(roots, names, media_roots)
 
     def serialize(
         self,

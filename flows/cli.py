@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
+from evicat.flows.options import AtOption, CatalogOption, JsonOption, ProducersArgument
+from evicat.flows.snapshots import snapshot_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
 from evicat.schemas.span import Span
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from evicat.catalog.query import Catalog
+    from evicat.flows.limits import Limits
     from evicat.flows.summary import Summary
 
 EXIT_UNUSABLE = 1
+EXIT_BROKEN = 1
 EXIT_USAGE = 2
 EXIT_FAILURES = 3
 EXIT_STOPPED = 4
@@ -42,15 +48,12 @@ line of which leads back to the exact seconds and frames that it came from.
 
   evicat show my_video.mp4 --catalog my.catalog
 
-Exit codes: 0 all done, 1 the recipe cannot run here (doctor), 2 wrong usage, 3 finished with failures,
-4 stopped at a limit.
+Exit codes: 0 all done, 1 the recipe cannot run here (doctor) or a proof does not hold (status --check),
+2 wrong usage, 3 finished with failures, 4 stopped at a limit.
 EVICAT_CATALOG stands in for --catalog.""",
 )
 
-CatalogOption = Annotated[
-    str,
-    typer.Option("--catalog", "-c", envvar="EVICAT_CATALOG", metavar="URI", help="Folder of the catalog."),
-]
+app.add_typer(snapshot_app, name="snapshot")
 
 
 @app.command()
@@ -88,36 +91,58 @@ def index(
     A manifest has one row per video: id, path, and optionally benchmark, split, source_id, in_s, out_s,
     duration_s, subtitle, subtitle_offset_s; paths are relative to the manifest.
     """
-    from evicat.flows.limits import Limits
     from evicat.flows.request import Request
 
-    if max_hours is not None and not max_hours > 0:
-        raise UsageError(f"--max-hours must be above 0, got {max_hours}")
-    limits = Limits(max_calls=max_calls, max_hours=max_hours, limit_windows=limit_windows, canary=canary)
+    limits = _limits(max_calls, max_hours, limit_windows, canary)
     Request.read(paths, catalog, recipe, profile, retry or ())  # what is wrong is said before Prefect starts
     _quiet_prefect(verbose)
-    console = _console(stderr=True)
-    from evicat.flows.engine import flow_server
-    from evicat.flows.progress import bars
 
-    try:
-        with ExitStack() as stack:
-            with console.status("Starting the flow engine"):
-                from evicat.flows.ingest import OBSERVER, ingest
+    def start() -> Summary:
+        from evicat.flows.ingest import ingest
 
-                stack.enter_context(flow_server())
-            OBSERVER.set(stack.enter_context(bars(console)))
-            summary = cast("Summary", ingest(paths, catalog, recipe, profile, retry, limits))
-    except KeyboardInterrupt:
-        console.print("Interrupted; nothing is lost. Run the same command again to go on.")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        return cast("Summary", ingest(paths, catalog, recipe, profile, retry, limits))
+
+    _run(start)
+
+
+@app.command()
+def reindex(
+    catalog: CatalogOption,
+    recipe: Annotated[str, typer.Option(metavar="NAME|FILE", help="What to index with from now on.")],
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only print what is to be made.")] = False,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OUTCOME", help="Make again: failed, truncated, refused or stale; repeatable."),
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls of models.")] = None,
+    max_hours: Annotated[float | None, typer.Option(help="Begin nothing after so many hours.")] = None,
+    limit_windows: Annotated[int | None, typer.Option(min=1, help="Stop after so many windows.")] = None,
+    canary: Annotated[
+        int | None, typer.Option(min=1, help="So many windows first; the rest unless most of them failed.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")] = False,
+) -> None:
+    """Make what another recipe asks for of the videos in a catalog, and only that.
+
+    Videos that the catalog has no name for are left alone. What is there already stays, and is shown until
+    `evicat activate` switches to the new producers.
+    """
+    limits = _limits(max_calls, max_hours, limit_windows, canary)
+    _quiet_prefect(verbose)
     from evicat.flows import tables
+    from evicat.flows.plan import plan_work
+    from evicat.flows.reindex import catalog_request
+    from evicat.flows.reindex import reindex as reindex_flow
 
-    tables.summary(_console(), summary)
-    if summary.stopped:
-        raise typer.Exit(EXIT_STOPPED)
-    if not summary.all_done:
-        raise typer.Exit(EXIT_FAILURES)
+    request = catalog_request(catalog, recipe, profile, retry or [])
+    work = plan_work(request)
+    tables.plan(_console(), work, request.problems)
+    if plan or not work.work:
+        return
+    _run(lambda: cast("Summary", reindex_flow(catalog, recipe, profile, retry, limits)))
 
 
 @app.command()
@@ -129,17 +154,18 @@ def search(
         str | None,
         typer.Option(metavar="START:END", help="Only what overlaps these seconds: 30:90, 0:30-1:30."),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only local, narrative or speech.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech or sound.")] = None,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many entries at most.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     profile: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where the embedder's weights lie, as for index.")
     ] = None,
+    at: AtOption = None,
 ) -> None:
     """Find where something is said, written or seen, with cited times."""
     span = _span(between)
-    hits = _open(catalog, profile).search(
+    hits = _open(catalog, profile, at).search(
         query,
         mode=mode,  # type: ignore[arg-type]  # checked by search, which names the known modes
         limit=limit,
@@ -166,28 +192,162 @@ def show(
     between: Annotated[
         str | None, typer.Option(metavar="START:END", help="Only what overlaps these seconds.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only local, narrative or speech.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech or sound.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    frames: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write the frames that the entries cite there, as JPEG files."),
+    ] = None,
+    media_root: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
+    ] = None,
+    at: AtOption = None,
 ) -> None:
     """Show what is written about one video: rank, time span, description. Narratives come first."""
     span = _span(between)
     _check_kind(kind)
-    entries = _open(catalog).serialize(video, kind=kind, between=span)
+    if media_root and frames is None:
+        raise UsageError("--media-root says where the frames are taken from: give --frames DIR too")
+    opened = _open(catalog, at=at)
+    entries = opened.serialize(video, kind=kind, between=span)
     if as_json:
         for row in entries.to_dicts():
             typer.echo(json.dumps(row, ensure_ascii=False))
-        return
-    from evicat.flows import tables
+    else:
+        from evicat.flows import tables
 
-    tables.entries(_console(), video, entries.to_dicts())
+        tables.entries(_console(), video, entries.to_dicts())
+    if frames is not None:
+        from evicat.flows.frames import save_cited_frames
+
+        report = save_cited_frames(
+            opened, video, frames, media_roots=media_root or (), kind=kind, between=span
+        )
+        console = _console(stderr=True)
+        console.print(_escape(report.headline()), soft_wrap=True)
+        for problem in report.problems:
+            console.print(f"[red]failed[/] {_escape(problem)}", soft_wrap=True)
+        if report.problems:
+            raise typer.Exit(EXIT_FAILURES)
 
 
 @app.command()
-def status(catalog: CatalogOption) -> None:
-    """Show units and windows of every video and producer, and what failed."""
-    from evicat.flows import tables
+def status(
+    catalog: CatalogOption,
+    video: Annotated[
+        str | None, typer.Argument(help="Only this video, with its strips.", show_default=False)
+    ] = None,
+    strips: Annotated[
+        bool, typer.Option("--strips", help="A line per unit: what became of its windows, along the video.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Prove that the tables keep what they promise; 1 if not.")
+    ] = False,
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show units and windows of every video and producer, and what failed.
 
-    tables.status(_console(), _open(catalog))
+    --check reads the whole catalog and changes nothing. It proves that windows tile their videos, that ids,
+    sums, times and vectors are right, and that what read entries or subtitles read those that are there.
+    """
+    from evicat.storage.layout import Layout
+
+    if check and (video or strips):
+        raise UsageError("--check looks at the whole catalog: it takes no VIDEO and no --strips")
+    Layout.of(catalog).check_is_catalog()  # said before the storage engine is imported
+    from evicat.flows.status import open_reader
+
+    reader = open_reader(catalog, at)
+    if check:
+        from evicat.flows.status_check import check as prove
+
+        if not prove(_console(), reader, as_json=as_json):
+            raise typer.Exit(EXIT_BROKEN)
+        return
+    from evicat.flows.status import show as show_status
+
+    show_status(_console(), reader, video, strips=strips, as_json=as_json)
+
+
+@app.command()
+def producers(catalog: CatalogOption, at: AtOption = None, as_json: JsonOption = False) -> None:
+    """List what makes entries and vectors in a catalog, how much each made, and which of them are shown."""
+    _check_catalog(catalog)
+    from dataclasses import asdict
+
+    from evicat.flows.producers import listing, print_listing
+    from evicat.storage.reader import Reader
+    from evicat.storage.snapshots import reader_at
+
+    rows = listing(Reader.open(catalog) if at is None else reader_at(catalog, at))
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(asdict(row), ensure_ascii=False))
+        return
+    print_listing(_console(), rows)
+
+
+@app.command()
+def activate(producers: ProducersArgument, catalog: CatalogOption) -> None:
+    """Show what these producers made, in place of others of their kind and scale; all at once.
+
+    Nothing is made or lost: activate the former producers to switch back.
+    """
+    _check_catalog(catalog)
+    from evicat.flows.producers import print_activated
+
+    print_activated(_console(), catalog, producers)
+
+
+@app.command()
+def retire(
+    producers: ProducersArgument,
+    catalog: CatalogOption,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Bring back what they had made, from an earlier head or snapshot.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Take all that these producers made, and its vectors, out of a catalog.
+
+    Snapshots and earlier heads still show it, and --undo brings it back, until a clean-up removes it. An
+    active producer stays while another could be active, and so does what a producer that stays reads.
+    """
+    _check_catalog(catalog)
+    from evicat.flows.producers import print_retired
+
+    print_retired(_console(), catalog, producers, undo=undo, as_json=as_json)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A producer, a snapshot, or the number of a head.")],
+    catalog: CatalogOption,
+    b: Annotated[
+        str | None, typer.Argument(metavar="B", help="Another; left out: the catalog as it is now.")
+    ] = None,
+    video: Annotated[str | None, typer.Option(help="Only this video.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many of the most different windows.")] = 5,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the embedder's weights lie, as for index.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compare what two producers wrote, or a catalog with what it showed before.
+
+    Windows that changed, length and choice of words, likeness by vectors, and the most different windows side
+    by side. Only videos that both sides have are compared.
+    """
+    _check_catalog(catalog)
+    from evicat.flows.diff import compare, print_diff
+
+    found = compare(catalog, a, b, video=video, limit=limit, profile=profile)
+    if as_json:
+        typer.echo(found.model_dump_json())
+        return
+    print_diff(_console(), found)
 
 
 @app.command()
@@ -228,6 +388,50 @@ def doctor(
         raise typer.Exit(EXIT_UNUSABLE)
 
 
+@app.command()
+def maintain(
+    catalog: CatalogOption,
+    keep_days: Annotated[
+        float, typer.Option(min=0, help="Keep heads, and the table versions that they need, for so long.")
+    ] = 7.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compact the tables, bring their indexes up to date, and remove table versions that nothing needs.
+
+    Afterwards the newest head, snapshots, and heads that were the newest within the days to keep can still be
+    opened, and readers that have them open now go on. Exit code 3 where a table failed; the others are done.
+    """
+    from evicat.flows import tables_maintain
+    from evicat.storage.maintain import maintain as maintain_catalog
+
+    with _console(stderr=True).status("") as status:
+        report = maintain_catalog(catalog, keep_days=keep_days, tell=lambda text: status.update(text))
+    if as_json:
+        typer.echo(report.model_dump_json())
+    else:
+        tables_maintain.maintained(_console(), report)
+    if report.failed:
+        raise typer.Exit(EXIT_FAILURES)
+
+
+@app.command()
+def migrate(catalog: CatalogOption) -> None:
+    """Bring a catalog that an older evicat wrote to the schema of this one.
+
+    A snapshot keeps the tables as they were. Run it again where it was interrupted.
+    """
+    from evicat.storage.migrations import migrate as migrate_catalog
+
+    done = migrate_catalog(catalog)
+    if done.before == done.after:
+        typer.echo(f"Nothing to do: {catalog} has schema {done.after} already.")
+        return
+    typer.echo(
+        f"Migrated {catalog} from schema {done.before} to {done.after}; "
+        f"what was there before is kept as snapshot {', '.join(done.kept)}."
+    )
+
+
 def main() -> NoReturn:
     """Entry point: errors that people can mend are printed without a traceback."""
     try:
@@ -245,6 +449,42 @@ def main() -> NoReturn:
         _console(stderr=True).print(f"[bold red]Error:[/] {_escape(what)}", soft_wrap=True)
         sys.exit(EXIT_USAGE)
     sys.exit(0)
+
+
+def _run(start: Callable[[], Summary]) -> None:
+    """Start a flow, watch it, print what it did, and leave with the exit code that tells it."""
+    console = _console(stderr=True)
+    from evicat.flows.engine import flow_server
+    from evicat.flows.progress import bars
+
+    try:
+        with ExitStack() as stack:
+            with console.status("Starting the flow engine"):
+                from evicat.flows.ingest import OBSERVER
+
+                stack.enter_context(flow_server())
+            OBSERVER.set(stack.enter_context(bars(console)))
+            summary = start()
+    except KeyboardInterrupt:
+        console.print("Interrupted; nothing is lost. Run the same command again to go on.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    from evicat.flows import tables
+
+    tables.summary(_console(), summary)
+    if summary.stopped:
+        raise typer.Exit(EXIT_STOPPED)
+    if not summary.all_done:
+        raise typer.Exit(EXIT_FAILURES)
+
+
+def _limits(
+    max_calls: int | None, max_hours: float | None, limit_windows: int | None, canary: int | None
+) -> Limits:
+    from evicat.flows.limits import Limits
+
+    if max_hours is not None and not 0 < max_hours < float("inf"):
+        raise UsageError(f"--max-hours must be above 0, got {max_hours}")
+    return Limits(max_calls=max_calls, max_hours=max_hours, limit_windows=limit_windows, canary=canary)
 
 
 def _quiet_prefect(verbose: bool) -> None:
@@ -276,15 +516,19 @@ def _check_kind(kind: str | None) -> None:
         raise UnknownNameError("kind", kind, list(KINDS))
 
 
-def _open(uri: str, profile: str | None = None) -> Catalog:
-    """Open for reading; what is wrong with ``uri`` is said before the storage engine is imported."""
+def _check_catalog(uri: str) -> None:
     from evicat.storage.layout import Layout
 
     Layout.of(uri).check_is_catalog()
+
+
+def _open(uri: str, profile: str | None = None, at: str | None = None) -> Catalog:
+    """Open for reading; what is wrong with ``uri`` is said before the storage engine is imported."""
+    _check_catalog(uri)
     from evicat.catalog.query import Catalog
     from evicat.catalog.recipes import load_profile
 
-    return Catalog.open(uri, load_profile(profile))
+    return Catalog.open(uri, load_profile(profile), at=at)
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -1,0 +1,112 @@
+"""Another recipe over the same videos: what differs is planned, made, and shown when the user says so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evicat.catalog.query import Catalog
+from evicat.flows.plan import plan_work
+from evicat.flows.reindex import catalog_request
+
+RECIPE = """
+name = "{name}"
+[[scales]]
+kind = "local"
+window_seconds = {local}
+describer = "sight"
+frames = {{ per_window = {frames}, max_width = 96 }}
+options = {{ ocr_frames = 0 }}
+[[scales]]
+kind = "narrative"
+window_seconds = {narrative}
+describer = "digest"
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """Writes a recipe that differs from the others where it is told to."""
+
+    def write(name: str, *, local=4, frames=2, narrative=8) -> Path:
+        file = tmp_path / f"{name}.toml"
+        file.write_text(RECIPE.format(name=name, local=local, frames=frames, narrative=narrative))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def media(tmp_path, evicat_samples):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    for name in ("card.mp4", "phone.mp4"):
+        shutil.copy(evicat_samples / name, folder)
+    return folder
+
+
+@pytest.fixture
+def catalog(evicat, recipe, media, tmp_path):
+    assert evicat("index", media, "--catalog", tmp_path / "c", "--recipe", recipe("old")).code == 0
+    return tmp_path / "c"
+
+
+def planned(catalog: Path, recipe: Path) -> dict[str, int]:
+    """Windows to make, by scale."""
+    work = plan_work(catalog_request(str(catalog), str(recipe), None, [])).work
+    return {each.scale: each.windows for each in work}
+
+
+def test_the_same_recipe_plans_nothing(evicat, catalog, recipe):
+    assert planned(catalog, recipe("old")) == {}
+    run = evicat("reindex", "--catalog", catalog, "--recipe", recipe("old"))
+    assert run.code == 0
+    assert "Nothing to make: 2 videos are complete." in run.out
+
+
+def test_other_frames_change_the_scale_and_what_reads_it(catalog, recipe):
+    assert planned(catalog, recipe("new", frames=3)) == {"local-4s": 3, "narrative-8s": 2}
+
+
+def test_another_narrative_costs_no_local_call(catalog, recipe):
+    assert planned(catalog, recipe("new", narrative=4)) == {"narrative-4s": 3}
+
+
+def test_a_plan_touches_nothing(evicat, catalog, recipe):
+    before = sorted((path, path.stat().st_mtime_ns) for path in catalog.rglob("*") if path.is_file())
+    run = evicat("reindex", "--plan", "--catalog", catalog, "--recipe", recipe("new", frames=3))
+    assert run.code == 0
+    assert "2 videos (" in run.out
+    assert before == sorted((path, path.stat().st_mtime_ns) for path in catalog.rglob("*") if path.is_file())
+
+
+def test_what_was_planned_is_made_and_the_old_is_shown_until_told(evicat, catalog, recipe):
+    old = Catalog.open(str(catalog)).entries()
+    new = recipe("new", frames=3)
+    plan = plan_work(catalog_request(str(catalog), str(new), None, []))
+    run = evicat("reindex", "--catalog", catalog, "--recipe", new)
+    assert run.code == 0
+    assert "show them with: evicat activate" in run.out
+    after = Catalog.open(str(catalog))
+    assert after.entries().equals(old)
+    for work in plan.work:
+        made = after.units().filter(producer_id=work.producer_id)
+        assert (len(made), made["windows"].sum()) == (work.units, work.windows)
+        beside = after.entries(producer=work.producer_id)
+        assert set(beside["video"]) == {"card.mp4", "phone.mp4"}
+
+
+def test_videos_that_the_catalog_does_not_know_are_left_alone(evicat, catalog, recipe, media, evicat_samples):
+    shutil.copy(evicat_samples / "globe.mp4", media)
+    assert evicat("reindex", "--catalog", catalog, "--recipe", recipe("new", frames=3)).code == 0
+    assert set(Catalog.open(str(catalog)).videos()["video"]) == {"card.mp4", "phone.mp4"}
+
+
+def test_a_folder_out_of_reach_is_told(evicat, catalog, recipe, media):
+    shutil.move(media, media.with_name("elsewhere"))
+    run = evicat("reindex", "--catalog", catalog, "--recipe", recipe("new", frames=3))
+    assert run.code == 2
+    assert f"no such file, folder or pattern: {media}" in " ".join(run.err.split())
+    assert len(Catalog.open(str(catalog)).videos()) == 2
