@@ -20,7 +20,7 @@ import media  # noqa: F401  # puts demo/ on the path
 import samples
 from sides import compare, end
 
-from evicat.catalog import stages
+from evicat.catalog import seeing
 from evicat.catalog.build import build
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.frames import read_windows
@@ -50,7 +50,7 @@ def working(*arguments: Any, **options: Any) -> Iterator[Any]:
 
 def main() -> None:
     os.environ |= {"PREFECT_LOGGING_LEVEL": "CRITICAL", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-    with tempfile.TemporaryDirectory() as name, flow_server(), patch.object(stages, "read_windows", working):
+    with tempfile.TemporaryDirectory() as name, flow_server(), patch.object(seeing, "read_windows", working):
         from evicat.flows.ingest import ingest
 
         folder = Path(name)

@@ -15,8 +15,9 @@ from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.media.probe import probe_isolated
+from evicat.catalog.seeing import see
 from evicat.catalog.sources import single
-from evicat.catalog.stages import embed, narrate, see, transcribe
+from evicat.catalog.stages import embed, narrate, transcribe
 from evicat.schemas.asset import Asset
 from evicat.schemas.naming import FileStamp
 from evicat.schemas.sink import Sink

@@ -5,7 +5,7 @@ Making uses it to write ``context_hash``; an audit uses it to prove that the has
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from evicat.schemas.entry import SPEECH_WITHHELD, Entry
 from evicat.schemas.model import content_hash
@@ -28,7 +28,11 @@ def embedded_in(chunk: Span, entries: Iterable[Entry]) -> list[Entry]:
     ]
 
 
-def context_hash(entries: Iterable[Entry]) -> str:
-    """Hash of ids and texts; empty where nothing was read."""
+def context_hash(entries: Iterable[Entry], past: Sequence[str] = ()) -> str:
+    """Hash of ids and texts; empty where nothing was read.
+
+    ``past``: the narrative before, and each of its cast, where the window reads it.
+    """
     read = [[entry.entry_id, entry.text] for entry in entries]
+    read += [["past", *past]] if past else []
     return content_hash(read) if read else ""

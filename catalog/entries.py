@@ -15,7 +15,6 @@ def described(unit: Unit, asset: Asset, span: Span, frames: tuple[Frame, ...], m
     """The entry of one described window; ``made.record`` must not be None."""
     if made.record is None:
         raise ValueError(f"nothing was described in {span}: an entry needs a record")
-    shown = frames[0].image.shape if frames else None
     return Entry(
         entry_id=entry_id(unit, span.start_us, 0),
         unit_id=unit.unit_id,
@@ -29,8 +28,8 @@ def described(unit: Unit, asset: Asset, span: Span, frames: tuple[Frame, ...], m
         record=made.record.model_dump_json(),
         frames=tuple(FrameRef(pts=frame.pts, time_s=frame.time_s) for frame in frames),
         time_base=asset.video.time_base if frames and asset.video else "",
-        shown_width=shown[1] if shown else None,
-        shown_height=shown[0] if shown else None,
+        shown_width=frames[0].width if frames else None,
+        shown_height=frames[0].height if frames else None,
         objects=made.record.boxes if isinstance(made.record, LocalRecord) else (),
         flags=made.flags,
         prompt_tokens=made.prompt_tokens,
@@ -39,7 +38,7 @@ def described(unit: Unit, asset: Asset, span: Span, frames: tuple[Frame, ...], m
 
 
 def spoken(unit: Unit, segments: list[SpeechSegment]) -> tuple[Entry, ...]:
-    """One entry per segment; segments that begin at the same instant get successive ordinals."""
+    """One entry per segment, of its kind; segments that begin at the same instant get successive ordinals."""
     entries: list[Entry] = []
     seen: dict[int, int] = {}
     for segment in segments:
@@ -53,7 +52,7 @@ def spoken(unit: Unit, segments: list[SpeechSegment]) -> tuple[Entry, ...]:
                 asset_id=unit.asset_id,
                 producer_id=unit.producer_id,
                 condition_id=unit.condition_id,
-                kind="speech",
+                kind=segment.kind,
                 scale=unit.scale,
                 span=span,
                 text=segment.text,

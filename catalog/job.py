@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from evicat.catalog.kit import Kit
@@ -15,17 +16,34 @@ from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
-    """One asset under one recipe. ``local`` and ``narrative`` go by scale name."""
+    """One asset under one recipe. ``local`` and ``narrative`` go by scale name.
+
+    Units are made when they are asked for: of most assets of a library nothing is left to make.
+    """
 
     path: Path
     asset: Asset
     track: SubtitleTrack | None
     subtitle_offset_us: int
-    speech: Unit | None
-    local: dict[str, Unit]
-    narrative: dict[str, Unit]
+    inputs_hash: str
+    """Hash of what speech, and what reads it, reads beside the asset's bytes."""
+    kit: Kit = field(repr=False)
+
+    @cached_property
+    def speech(self) -> Unit | None:
+        return _unit(self.asset, self.kit.speech, self.inputs_hash) if self.kit.speech else None
+
+    @cached_property
+    def local(self) -> dict[str, Unit]:
+        """A picture scale without a picture stream has no unit."""
+        producers = self.kit.local.items() if self.asset.video else ()
+        return {name: _unit(self.asset, made, self._read_by(made)) for name, made in producers}
+
+    @cached_property
+    def narrative(self) -> dict[str, Unit]:
+        return {n: _unit(self.asset, made, self.inputs_hash) for n, made in self.kit.narrative.items()}
 
     @property
     def timeline(self) -> Span:
@@ -43,13 +61,35 @@ class Job:
 
     def embedding(self, kit: Kit, source: Unit) -> Unit | None:
         """The unit that embeds the entries of ``source``; None where the recipe embeds nothing."""
-        producer = kit.embedding(kit.source(source.producer_id))
+        producer = kit.embedding_of(source.producer_id)
         return None if producer is None else _unit(self.asset, producer, source.inputs_hash)
 
     def is_complete(self, kit: Kit, sink: Sink) -> bool:
         """Whether nothing is left to make."""
+        if not sink.has(self.asset.asset_id, self._inputs(kit)):
+            return False
+        if not sink.retry:
+            return True
         wanted = [*self.units, *(self.embedding(kit, unit) for unit in self.units)]
         return all(sink.is_complete(unit) for unit in wanted if unit is not None)
+
+    def _read_by(self, producer: Producer) -> str:
+        """Hash of what a producer of entries reads beside the asset's bytes; few local ones hear speech."""
+        hears = self.kit.speech is not None and self.kit.speech.producer_id in producer.reads
+        return self.inputs_hash if hears or producer.kind != "local" else ""
+
+    def _inputs(self, kit: Kit) -> dict[str, str]:
+        """What the units read beside the asset's bytes, by producer."""
+        inputs: dict[str, str] = {}
+        for source in kit.sources:
+            is_picture = source.kind == "local"
+            if is_picture and not self.asset.video:
+                continue
+            read = self._read_by(source)
+            inputs[source.producer_id] = read
+            if embedding := kit.embedding_of(source.producer_id):
+                inputs[embedding.producer_id] = read
+        return inputs
 
 
 def plan(
@@ -58,7 +98,6 @@ def plan(
     """The units of ``asset``. No media is opened; the folder is looked through for subtitles.
 
     ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
-    A picture scale without a picture stream has no unit.
     """
     speech = kit.recipe.speech
     track = None
@@ -66,15 +105,7 @@ def plan(
         sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
         track = choose_track(sidecars, asset.subtitles, speech.languages)
     inputs = _inputs_hash(track, subtitle_offset_us) if track else ""
-    return Job(
-        path=path,
-        asset=asset,
-        track=track,
-        subtitle_offset_us=subtitle_offset_us,
-        speech=_unit(asset, kit.speech, inputs) if kit.speech else None,
-        local={name: _unit(asset, producer) for name, producer in kit.local.items() if asset.video},
-        narrative={name: _unit(asset, producer, inputs) for name, producer in kit.narrative.items()},
-    )
+    return Job(path, asset, track, subtitle_offset_us, inputs, kit)
 
 
 def _inputs_hash(track: SubtitleTrack, offset_us: int) -> str:

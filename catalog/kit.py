@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
+from evicat.catalog.callers import Callers
 from evicat.catalog.describers.base import Describer
 from evicat.catalog.describers.loaders import load_describer
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
+from evicat.catalog.engines.base import Engine
+from evicat.catalog.engines.loaders import open_engine
 from evicat.catalog.media.loaders import load_decoder
 from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
 from evicat.catalog.transcribers.loaders import load_transcriber
-from evicat.schemas.identity import Producer
+from evicat.schemas.identity import ModelRef, Producer
 from evicat.schemas.recipe import Profile, Recipe, Scale
 
 T = TypeVar("T")
 
-FRAMES_VERSION = 1
+VIDEOS_PER_CORE = 4
+"""Videos whose frames are decoded at once, at most, where the profile leaves it open."""
+FRAMES_VERSION = 2
 """Bumped when the same frame options begin to show other pictures."""
-SUBTITLES_VERSION = 1
+SUBTITLES_VERSION = 2
 """Bumped when the same subtitle track begins to give other cues."""
 
 
@@ -54,11 +60,16 @@ class Kit:
         self.workers = WorkerPool()
         self.admit: Callable[[], None] = lambda: None
         """Called before each call of a describer or transcriber; it may raise to stop the run."""
+        self._engines: dict[tuple[str, str], Engine] = {}
+        self._callers: dict[int, Callers] = {}
+        for describer in self.describers.values():
+            describer.bind(self.engine)
         self._locks: dict[int, threading.Lock] = {}
         self._guard = threading.Lock()
         self.speech = self._speech_producer()
         self.local = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "local"}
         self.narrative = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "narrative"}
+        self._embeddings = {each.producer_id: self._embedding_producer(each) for each in self.sources}
 
     @property
     def sources(self) -> list[Producer]:
@@ -73,17 +84,50 @@ class Kit:
         with lock:
             yield component
 
+    def engine(self, model: ModelRef) -> Engine:
+        """The engine of a chat model: one for all that use it."""
+        key = model.name, model.quantization
+        if key not in self._engines:
+            self._engines[key] = open_engine(model, self.profile)
+        return self._engines[key]
+
+    def callers(self, describer: Describer[Any]) -> Callers:
+        """The threads that call ``describer``, and all others that wait for the same engine."""
+        with self._guard:
+            key = id(describer.served_by)
+            if key not in self._callers:
+                self._callers[key] = Callers(describer.slots, describer.component)
+            return self._callers[key]
+
+    @property
+    def videos_at_once(self) -> int:
+        """How many videos to work on at the same time: a chain of narratives keeps one slot busy at most."""
+        slots = max((engine.slots for engine in self._engines.values()), default=0)
+        return self.profile.videos_at_once or max(2, min(slots, VIDEOS_PER_CORE * (os.cpu_count() or 1)))
+
+    def check(self) -> None:
+        """Make sure at the start of a run that every describer can work.
+
+        Raises:
+            UsageError, EngineDownError: one cannot; says what to do.
+        """
+        for describer in self.describers.values():
+            describer.check()
+
     @property
     def producers(self) -> list[Producer]:
         """Everything that writes: the sources, and what embeds each of them."""
         return [*self.sources, *(made for each in self.sources if (made := self.embedding(each)))]
 
-    def source(self, producer_id: str) -> Producer:
-        """The producer with this id."""
-        return next(producer for producer in self.sources if producer.producer_id == producer_id)
-
     def embedding(self, source: Producer) -> Producer | None:
         """What embeds the entries of ``source``; None where the recipe embeds nothing."""
+        return self.embedding_of(source.producer_id)
+
+    def embedding_of(self, producer_id: str) -> Producer | None:
+        """:meth:`embedding` of the source with this id."""
+        return self._embeddings[producer_id]
+
+    def _embedding_producer(self, source: Producer) -> Producer | None:
         if self.embedder is None:
             return None
         return Producer(
@@ -104,6 +148,7 @@ class Kit:
         options |= {"subtitles_version": SUBTITLES_VERSION}
         if part:
             options |= {"clean_version": CLEAN_VERSION, "transcriber": part.options.model_dump(mode="json")}
+            options |= speech.model_dump(mode="json", include={"audio_language", "audio_index"})
         return Producer(
             kind="speech",
             scale="speech",
@@ -115,9 +160,11 @@ class Kit:
 
     def _scale_producer(self, scale: Scale) -> Producer:
         part = self.describers[scale.name]
-        options = {"window_us": scale.window_us, "describer": part.options.model_dump(mode="json")}
+        options: dict[str, Any] = {"window_us": scale.window_us, "describer": part.facts()}
         if scale.frames:
             options |= {"frames": scale.frames.model_dump(mode="json"), "frames_version": FRAMES_VERSION}
+        if "past" in part.reads:
+            options |= {"reads_past": True}
         reads = []
         if "local" in part.reads:
             reads += [producer.producer_id for producer in self.local.values()]
@@ -128,12 +175,21 @@ class Kit:
             scale=scale.name,
             component=part.component,
             version=part.version,
-            model=part.model,
+            model=self._runs(part.model),
             options=options,
             reads=tuple(reads),
         )
 
+    def _runs(self, model: ModelRef | None) -> ModelRef | None:
+        """What a describer's answers really come from: another than ``model`` where no model is run."""
+        engine = self._engines.get((model.name, model.quantization)) if model else None
+        return engine.runs if engine else model
+
     def close(self) -> None:
+        for callers in self._callers.values():
+            callers.close()
+        for engine in self._engines.values():
+            engine.close()
         self.workers.close()
 
     def __enter__(self) -> Kit:

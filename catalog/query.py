@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from evicat.catalog.cast import cast_frame
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
 from evicat.catalog.media_files import MediaFiles
@@ -161,6 +162,15 @@ class Catalog:
         rows = self._read("entries", where, ["entry_id", "asset_id", "shown_width", "frames"])
         cited = rows.filter(pl.col("frames").list.len() > 0).explode("frames").unnest("frames")
         return cited.match_to_schema(FRAME_SCHEMA).sort("asset_id", "pts", "entry_id")
+
+    def cast(self, video: str, *, producer: str | None = None) -> pl.DataFrame:
+        """Who acts in a video, as its narratives call them: ``identity, descriptor, formerly, first_seen_s, ...``.
+
+        Of the active producers, or of the one whose id begins with ``producer``.
+        """
+        where = self._where(video=video, kind="narrative", producer=producer)
+        columns = ["entry_id", "scale", "producer_id", "start_s", "end_s", "record"]
+        return cast_frame(self._read("entries", where, columns))
 
     def asset(self, asset_id: str) -> Asset | None:
         """The facts of an asset; None where its file could not be read."""

@@ -23,6 +23,17 @@ _NO_KEY = "none"
 """Sent where no key is set: a server on one's own machine asks for none."""
 
 
+def api_key() -> str:
+    """The key for servers; it must go nowhere else."""
+    return os.environ.get("OPENAI_API_KEY") or _NO_KEY
+
+
+def hide_key(text: str) -> str:
+    """``text`` without the key, for servers that repeat it in what they say."""
+    key = os.environ.get("OPENAI_API_KEY")
+    return text.replace(key, "(key)") if key else text
+
+
 class Endpoint:
     """The server of one model. Nothing is sent before the first call.
 
@@ -48,7 +59,7 @@ class Endpoint:
     def client(self) -> OpenAI:
         from openai import OpenAI
 
-        return OpenAI(base_url=self.url, api_key=os.environ.get("OPENAI_API_KEY") or _NO_KEY)
+        return OpenAI(base_url=self.url, api_key=api_key())
 
     def check_model(self, named: str) -> None:
         """Compare what the server says of an answer with what the recipe asks for.

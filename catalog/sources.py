@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from evicat.schemas.model import Model, content_hash
 from evicat.schemas.naming import FileStamp, Root, VideoName, storable
 from evicat.schemas.span import Span, to_us
 
+RootKind = Literal["folder", "manifest", "files"]
 MANIFEST_SUFFIXES = frozenset({".csv", ".jsonl"})
 
 
@@ -28,7 +30,7 @@ class Source:
 
     root: Path
     """The folder or manifest that it was found through; a file's own folder where it was named itself."""
-    root_kind: Literal["folder", "manifest", "files"]
+    root_kind: RootKind
     name: str
     """Video name: the path relative to the root, or the manifest's id."""
     path: Path
@@ -43,12 +45,13 @@ class Source:
     @property
     def own_root(self) -> Root:
         """The root as a catalog registers it: one location is one root, however it was named."""
-        location = str(self.root)
-        return Root(content_hash(location), self.root_kind, location)
+        return _root(str(self.root), self.root_kind)
 
     @property
     def place(self) -> str:
         """Where the file lies, relative to the root (to the folder of a manifest)."""
+        if self.root_kind == "folder":  # found below it: no need to resolve what the paths have in common
+            return str(self.path)[len(str(self.root)) :].lstrip(os.sep)
         return os.path.relpath(self.path, self.root.parent if self.root_kind == "manifest" else self.root)
 
     def naming(self, asset_id: str, stamp: FileStamp) -> VideoName:
@@ -63,6 +66,11 @@ class Source:
             benchmark=self.benchmark,
             split=self.split,
         )
+
+
+@lru_cache(maxsize=1024)
+def _root(location: str, kind: RootKind) -> Root:
+    return Root(content_hash(location), kind, location)
 
 
 class ManifestRow(Model):
@@ -149,11 +157,16 @@ def _folder(root: Path, unreadable: list[str]) -> Iterator[Source]:
             continue
         seen.add(real)
         names[:] = sorted(name for name in names if not name.startswith("."))
+        here = Path(folder)
+        below = "" if here == root else f"{here.relative_to(root).as_posix()}/"
         for name in sorted(files):
-            path = Path(folder, name)
-            if not name.startswith(".") and path.suffix.lower() in MEDIA_SUFFIXES:
-                relative = path.relative_to(root).as_posix()
-                yield Source(root=root, root_kind="folder", name=storable(relative), path=path)
+            if not name.startswith(".") and _suffix(name) in MEDIA_SUFFIXES:
+                video = storable(f"{below}{name}")
+                yield Source(root=root, root_kind="folder", name=video, path=here / name)
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (asked for every file: no Path is made for it)
 
 
 def _nothing(request: str) -> str:

@@ -117,20 +117,27 @@ def cli_page() -> str:
     group: Any = get_command(app)
     lines = ["# Command line", "", *_plain(group.help), ""]
     for name, command in group.commands.items():
-        usage = " ".join(_usage(command))
-        lines += [
-            f"## evicat {name}",
-            "",
-            *_plain(command.help),
-            "",
-            "```text",
-            f"evicat {name} {usage}",
-            "```",
-            "",
-        ]
-        if command.params:
-            lines += [*_table(("argument or option", "default", "meaning"), map(_param, command.params)), ""]
+        lines += [f"## evicat {name}", "", *_plain(command.help), ""]
+        if not hasattr(command, "commands"):
+            lines += _command(name, command)
+            continue
+        for inner, each in command.commands.items():
+            lines += [
+                f"### evicat {name} {inner}",
+                "",
+                *_plain(each.help),
+                "",
+                *_command(f"{name} {inner}", each),
+            ]
     return "\n".join(lines)
+
+
+def _command(name: str, command: Any) -> list[str]:
+    """How a command is called, and what its arguments and options mean."""
+    lines = ["```text", f"evicat {name} {' '.join(_usage(command))}", "```", ""]
+    if command.params:
+        lines += [*_table(("argument or option", "default", "meaning"), map(_param, command.params)), ""]
+    return lines
 
 
 PAGES: dict[str, Callable[[], str]] = {

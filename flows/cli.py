@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from evicat.flows.options import AtOption, CatalogOption, JsonOption, ProducersArgument
+from evicat.flows.recipes import recipes_app
 from evicat.flows.snapshots import snapshot_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
 from evicat.schemas.span import Span
@@ -54,6 +55,7 @@ EVICAT_CATALOG stands in for --catalog.""",
 )
 
 app.add_typer(snapshot_app, name="snapshot")
+app.add_typer(recipes_app, name="recipes")
 
 
 @app.command()
@@ -348,15 +350,6 @@ def diff(
         typer.echo(found.model_dump_json())
         return
     print_diff(_console(), found)
-
-
-@app.command()
-def recipes() -> None:
-    """List the recipes that ship, and what each of them makes."""
-    from evicat.catalog.recipes import shipped
-    from evicat.flows import tables
-
-    tables.recipes(_console(), shipped())
 
 
 @app.command()

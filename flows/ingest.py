@@ -1,7 +1,7 @@
 """The Prefect flow that indexes a library.
 
 Each video takes the stages of ``catalog/build.py``; each stage of each video is one Prefect task. Videos run
-side by side in ``profile.videos_at_once`` threads, the stages of one video in order, and no video waits for
+side by side in ``Kit.videos_at_once`` threads, the stages of one video in order, and no video waits for
 another. Finished work is committed while the run goes on. A file that fails costs itself alone.
 """
 
@@ -38,10 +38,11 @@ from evicat.flows.request import Request
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
 from evicat.schemas.entry import WindowResult
-from evicat.schemas.errors import AssetError, BusyError, IntegrityError, UsageError
+from evicat.schemas.errors import AssetError, BusyError, DiskFullError, IntegrityError, UsageError
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import US
 from evicat.storage.store import Store
+from evicat.storage.tables import EMBEDDING, embedder_id
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -140,10 +141,30 @@ def run_request(request: Request, limits: Limits) -> State[Summary]:
         ) as store,
     ):
         _index(kit, store, summary, request.sources, limits)
+        summary.notes += _not_shown(kit, store, catalog)
     summary.wall_seconds = time.perf_counter() - started
     create_markdown_artifact(summary.markdown(), key="evicat-ingest", description=f"Indexed into {catalog}")
     name = "Stopped" if summary.stopped else "Completed" if summary.all_done else "FinishedWithFailures"
     return Completed(name=name, message=summary.headline(), data=summary)
+
+
+def _not_shown(kit: Kit, store: Store, catalog: str) -> list[str]:
+    """A note where the recipe's producers are not those that the default view shows."""
+    view = store.view()
+    hidden = [
+        producer
+        for producer in kit.producers
+        if view.get((producer.kind, producer.scale)) not in (producer.producer_id, embedder_id(producer))
+    ]
+    if not hidden:
+        return []
+    ids = " ".join(
+        dict.fromkeys(
+            embedder_id(each)[:8] if each.kind == EMBEDDING else each.producer_id[:8] for each in hidden
+        )
+    )
+    names = ", ".join(dict.fromkeys(f"{each.scale} by {each.component}" for each in hidden))
+    return [f"not shown yet: {names}; show them with: evicat activate {ids} --catalog {catalog}"]
 
 
 def _index(kit: Kit, store: _WatchedStore, summary: Summary, sources: list[Source], limits: Limits) -> None:
@@ -152,7 +173,7 @@ def _index(kit: Kit, store: _WatchedStore, summary: Summary, sources: list[Sourc
     _Run(kit, store, summary, gate).index(sources)
     if not gate.is_canary_through:
         return
-    made, failed = sum(summary.outcomes.values()), summary.failed_windows
+    made, failed = summary.canary()
     verdict = f"canary: {made} windows made, {failed} of them failed"
     if failed * 2 > made:
         summary.notes.append(f"{verdict}; nothing else was begun")
@@ -201,7 +222,7 @@ class _Run:
         """Index all sources side by side; the first fatal error stops the others and is raised."""
         for producer in self.kit.producers:
             self.store.add_producer(producer)
-        with ThreadPoolExecutor(self.kit.profile.videos_at_once, thread_name_prefix="video") as pool:
+        with ThreadPoolExecutor(self.kit.videos_at_once, thread_name_prefix="video") as pool:
             self._submit = partial(self._submit_to, pool)
             try:
                 for group in alike(sources):
@@ -217,7 +238,8 @@ class _Run:
         self._mark_missing(sources)
         self.store.finish()
         self.summary.stopped = self.gate.reached
-        self.summary.earlier_failures = failed_windows(self.store, self._complete)
+        writing = {producer.producer_id for producer in self.kit.sources}
+        self.summary.earlier_failures = failed_windows(self.store, self._complete, writing)
 
     def _submit_to(self, pool: ThreadPoolExecutor, work: Callable[..., None], *arguments: object) -> None:
         with self._lock:
@@ -245,7 +267,7 @@ class _Run:
 
     def _mark_missing(self, sources: list[Source]) -> None:
         missing = mark_missing(self.store, sources)
-        self.summary.missing = missing.names
+        self.summary.missing += missing.names  # a canary has gone before, and has marked them
         self.summary.notes += missing.doubtful
 
     def _group(self, sources: list[Source]) -> None:
@@ -268,7 +290,7 @@ class _Run:
             yield
         except (AssetError, BusyError) as error:
             self.summary.add_failure(source.name, str(error))
-        except (UsageError, IntegrityError, _StoppedError):
+        except (UsageError, IntegrityError, DiskFullError, _StoppedError):
             raise
         except LimitReachedError:
             log.info("%s: left for the next run", source.name)
@@ -299,7 +321,7 @@ class _Run:
         offset_us = source.subtitle_offset_us
         job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
         if job.is_complete(self.kit, self.store):
-            self._complete |= {unit.unit_id for unit in job.units}
+            self._complete.add(asset.asset_id)
             self.summary.add_unchanged(source.name)
             return
         with self._watching(job):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from evicat.catalog.media.identity import hash_file
@@ -31,7 +31,7 @@ class Identity:
     file_id: str
     size_bytes: int
     naming: VideoName | None = None
-    """How the source is called."""
+    """How the source is to be called when all is made of it; None: it is called so already."""
 
 
 class Library:
@@ -42,7 +42,7 @@ class Library:
         self._known = {video.asset_id: video for video in store.videos()}
         self._roots = {root.root_id: root for root in store.roots()}
         self._hashes: dict[tuple[Path, FileStamp], tuple[str, int]] = {}
-        self._named = {(name.root_id, name.name): name.asset_id for name in store.names()}
+        self._named = store.named()
 
     def identify(self, source: Source) -> Identity:
         """Which asset a source is; hashed only if it is new or was written to.
@@ -56,21 +56,22 @@ class Library:
         stamp = _stamp(source.path)
         root = source.own_root
         known_root = self._roots.get(root.root_id)
-        if known_root is None or (known_root.kind == "files" and root.kind != "files"):
+        is_placed = known_root is not None and known_root.location  # what was handed on knows no places
+        if known_root is None or not is_placed or (known_root.kind == "files" and root.kind != "files"):
             self._roots[root.root_id] = root
             self._store.add_root(root)
         asset_id = self._store.known_asset_id(root.root_id, source.place, stamp, source.clip)
         known = self._known.get(asset_id or "")
-        if known and (known.asset or "failed" not in self._store.retry):
-            identity = Identity(known.asset_id, "", stamp.size_bytes)
+        if known and (known.facts or "failed" not in self._store.retry):
+            asset_id, file_id, size_bytes = known.asset_id, "", stamp.size_bytes
         else:
             file_id, size_bytes = self._hash(source.path, stamp)
             asset_id = clip_asset_id(file_id, source.clip) if source.clip else file_id
-            identity = Identity(asset_id, file_id, size_bytes)
-        naming = source.naming(identity.asset_id, stamp)
-        if self._named.get((naming.root_id, storable(naming.name)), naming.asset_id) == naming.asset_id:
-            self._store.add_name(naming)
-        return replace(identity, naming=naming)
+        naming = source.naming(asset_id, stamp)
+        if self._named.get((root.root_id, storable(source.name)), asset_id) != asset_id:
+            return Identity(asset_id, file_id, size_bytes, naming)
+        self._store.add_name(naming)
+        return Identity(asset_id, file_id, size_bytes)
 
     def _hash(self, path: Path, stamp: FileStamp) -> tuple[str, int]:
         """Hash of a file, once per run however many clips are cut from it."""
@@ -86,18 +87,18 @@ class Library:
                 machine's fault (a decoder that stalled or died) is tried again in the next run.
         """
         video = self._known.get(identity.asset_id)
-        if video and video.asset is None and "failed" not in self._store.retry:
+        known = video.asset if video else None
+        if video and known is None and "failed" not in self._store.retry:
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
         try:
-            asset = (
-                video.asset if video and video.asset else probe(source, identity.file_id, identity.size_bytes)
-            )
+            asset = known or probe(source, identity.file_id, identity.size_bytes)
         except UnreadableMediaError as error:
             self._store.add_video_failed(identity.asset_id, identity.size_bytes, error)
             raise
-        if source.source_id:
+        if source.source_id and source.source_id != asset.source_id:
             asset = asset.model_copy(update={"source_id": source.source_id})
-        self._store.add_asset(asset)
+        if asset is not known:
+            self._store.add_asset(asset)
         return asset
 
 
@@ -111,13 +112,13 @@ def _stamp(path: Path) -> FileStamp:
     return FileStamp.of(found)
 
 
-def failed_windows(store: Store, unit_ids: set[str]) -> int:
-    """How many windows of these units failed in an earlier run, as the catalog has it now."""
+def failed_windows(store: Store, asset_ids: set[str], producer_ids: set[str]) -> int:
+    """How many windows of these assets failed in an earlier run, as the catalog has it now."""
     units = store.reader().dataset("units")
-    rows = units.to_table(
-        filter="failed > 0 OR refused > 0", columns=["unit_id", "failed", "refused"]
-    ).to_pylist()
-    return sum(row["failed"] + row["refused"] for row in rows if row["unit_id"] in unit_ids)
+    columns = ["asset_id", "producer_id", "failed", "refused"]
+    rows = units.to_table(filter="failed > 0 OR refused > 0", columns=columns).to_pylist()
+    mine = (row for row in rows if row["asset_id"] in asset_ids and row["producer_id"] in producer_ids)
+    return sum(row["failed"] + row["refused"] for row in mine)
 
 
 def alike(sources: list[Source]) -> list[list[Source]]:

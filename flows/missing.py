@@ -54,7 +54,7 @@ def mark_missing(store: Store, sources: Iterable[Source]) -> Missing:
 
 def _why_kept(root: Root, name: VideoName, source: Source | None) -> str | None:
     """None: the file is gone. Empty: it is there. Else what keeps us from saying so."""
-    if source and source.path.exists():
+    if source and os.path.exists(source.path):  # noqa: PTH110 (Path.exists raises in a locked folder)
         return ""
     if source is None and root.kind == "manifest":
         return None  # its rows are its videos, and this one is not among them any more

@@ -8,9 +8,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from evicat.schemas.entry import Outcome, WindowResult
+from evicat.schemas.errors import AssetError
 from evicat.schemas.identity import Unit
+from evicat.storage.tables import EMBEDDING
 
 FAILURES = (Outcome.FAILED, Outcome.REFUSED)
+_ANSWERS = (Outcome.DONE, Outcome.PARTIAL, *FAILURES)
+_OF_FILES: list[type[AssetError]] = [AssetError, *AssetError.__subclasses__()]
+_OF_THE_FILE = {kind().error_class for kind in _OF_FILES}
 
 
 @dataclass
@@ -30,6 +35,8 @@ class Summary:
     failures: dict[str, str] = field(default_factory=dict)
     """Video name -> why nothing, or not everything, was made of it."""
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    answers: Counter[Outcome] = field(default_factory=Counter)
+    """Outcomes of windows, without vectors and broken files: what a canary is judged by."""
     entries: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
     missing: list[str] = field(default_factory=list)
@@ -48,6 +55,8 @@ class Summary:
         with self._lock:
             self.outcomes[unit.scale, result.outcome] += 1
             self.entries[unit.scale] += len(result.entries)
+            if unit.kind != EMBEDDING and result.error_class not in _OF_THE_FILE:
+                self.answers[result.outcome] += 1
             self.vectors += len(result.vectors)
 
     def add_failure(self, name: str, reason: str) -> None:
@@ -80,6 +89,11 @@ class Summary:
     @property
     def failed_windows(self) -> int:
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in FAILURES)
+
+    def canary(self) -> tuple[int, int]:
+        """How many windows got an answer, and how many of them a failure; broken files and vectors aside."""
+        failed = sum(self.answers[outcome] for outcome in FAILURES)
+        return sum(self.answers[outcome] for outcome in _ANSWERS), failed
 
     @property
     def all_done(self) -> bool:

@@ -8,6 +8,15 @@ from .model import Model
 from .span import Span
 
 
+class ClockShift(Model):
+    """Where the clock of a stream is set anew, and what puts its packets back on one timeline."""
+
+    packet: int
+    """The first packet that this holds for, counted from 0 in the order of the file."""
+    ticks: int
+    """What is added to its times, in the stream's time base; the clock of the source is PTS minus this."""
+
+
 class VideoFacts(Model):
     """The chosen picture stream. Sizes are as displayed: after rotation, with square pixels."""
 
@@ -26,6 +35,8 @@ class VideoFacts(Model):
     """Presented packets; a bound on the frames that decode, not a promise."""
     average_rate: float | None = None
     interlaced: bool = False
+    clock_shifts: tuple[ClockShift, ...] = ()
+    """All PTS here and of frames are those of the file after these; nearly always there are none."""
 
 
 class AudioFacts(Model):
@@ -38,6 +49,7 @@ class AudioFacts(Model):
     start_us: int
     """Where its first sample lies on the asset's timeline; negative: sound before the first picture."""
     language: str | None = None
+    clock_shifts: tuple[ClockShift, ...] = ()
 
 
 class SubtitleFacts(Model):
@@ -57,7 +69,7 @@ ASSET_FLAGS = {
     "empty_audio": "a sound stream without packets, and no other",
     "unreadable_audio": "sound packets, but none decodes",
     "unreadable_picture": "picture packets, but none decodes",
-    "time_jumps_back": "what comes after the jump is not on the timeline",
+    "clock_reset": "its clock is set anew on the way; what comes after that follows without a gap",
     "clip_overruns": "the out point lies beyond the end of the file",
 }
 """Every flag that an asset may carry, and what it means."""

@@ -14,14 +14,21 @@ from .span import Span
 
 FLAGS = {
     "nothing_visible": "the describer saw nothing; the scene is a cautious sentence",
+    "frames_dropped": "fewer frames were shown than were taken, to stay within the prompt's bounds",
+    "dialogue_cut": "not all lines of the dialogue were shown, to stay within the prompt's bounds",
+    "times_dropped": "events whose times lie outside the window, or are none, were left out of the answer",
+    "characters_replaced": "the answer held characters that no text may hold; a replacement stands for each",
     "cue_overruns": "the subtitle cue ran past the timeline and was cut at its end",
     "repeated": "speech that repeats itself beyond what people say; kept, not embedded",
     "unsure_speech": "the transcriber itself doubts that this is speech; kept, not embedded",
+    "no_voice": "speech where the detector of voices heard none; kept, not embedded",
+    "crammed": "speech with more words than its time can hold; kept, not embedded",
+    "unsure_language": "the spoken language was detected with a probability below one half",
     "word_times_estimated": "a word without a time took one from its neighbours",
 }
 """Every flag that an entry may carry, and what it means."""
 
-SPEECH_WITHHELD = {"repeated", "unsure_speech"}
+SPEECH_WITHHELD = {"repeated", "unsure_speech", "no_voice", "crammed"}
 """Flags of speech that is kept for audit but neither embedded nor shown to describers."""
 
 
@@ -132,6 +139,8 @@ class WindowResult(Model):
     vectors: tuple[Vector, ...] = ()
     error_class: str = ""
     message: str = ""
+    raw: str = ""
+    """What the model answered where no entry could be made of it; kept for audit, never shown as evidence."""
     attempts: int = 1
     seconds: float = 0.0
     prompt_tokens: int = 0

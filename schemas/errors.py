@@ -11,7 +11,13 @@
     │   ├── DecodeStalledError   the decoder made no progress within its time limit
     │   └── DecoderCrashedError  the decoding process died
     ├── WindowError              one window has no answer; its outcome is ``failed``
+    │   ├── TruncatedError       the answer was cut at the token limit
+    │   ├── AnswerError          the answer breaks its schema, or repeats itself
+    │   ├── RequestError         the engine refuses this request for what it is
+    │   └── RefusedError         the model declined; the outcome is ``refused``
+    ├── EngineDownError          a model cannot be reached any more; the run ends, its windows are pending
     ├── BusyError                somebody else holds what is needed; try again later
+    ├── DiskFullError            nothing more can be written; what is stored stays, the run ends
     └── IntegrityError           stored data contradicts itself; nothing is written any more
 
 The class says what happens next; flows read it and decide nothing by message.
@@ -70,11 +76,50 @@ class DecoderCrashedError(AssetError):
 
 
 class WindowError(EvicatError):
-    """One window has no answer."""
+    """One window has no answer. What the model said all the same, and what it took, goes to the ledger."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        raw: str = "",
+        attempts: int = 1,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.attempts = attempts
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+
+
+class TruncatedError(WindowError):
+    """The answer was cut at the token limit."""
+
+
+class AnswerError(WindowError):
+    """The answer breaks its schema, or repeats itself."""
+
+
+class RequestError(WindowError):
+    """The engine refuses this request for what it is: too long, too many images, a bad image."""
+
+
+class RefusedError(WindowError):
+    """The model declined to answer."""
+
+
+class EngineDownError(EvicatError):
+    """A model cannot be reached or loaded; the windows that wait for it stay pending."""
 
 
 class BusyError(EvicatError):
     """Somebody else holds what is needed."""
+
+
+class DiskFullError(EvicatError):
+    """The disk (or the quota) is full: nothing more can be written."""
 
 
 class IntegrityError(EvicatError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from .model import Model, content_hash
@@ -40,7 +41,7 @@ class Producer(Model):
     reads: tuple[str, ...] = ()
     """``producer_id`` of every producer whose entries this one reads."""
 
-    @property
+    @cached_property
     def producer_id(self) -> str:
         facts = self.model_dump(mode="json", exclude={"model"})
         return content_hash(facts | {"model": self.model.identity() if self.model else None})
@@ -57,7 +58,7 @@ class Unit(Model):
     inputs_hash: str = ""
     """Hash of what the unit reads beside the asset's bytes: side-car subtitles, choice of track."""
 
-    @property
+    @cached_property
     def unit_id(self) -> str:
         return content_hash([self.asset_id, self.producer_id, self.condition_id])
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .span import Span
 
 
 def storable(text: str) -> str:
     """``text`` with the bytes of a file name that are not UTF-8 written as ``\\xff``, as Arrow needs it."""
+    if text.isascii():
+        return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-@dataclass(frozen=True, slots=True)
-class FileStamp:
+class FileStamp(NamedTuple):
     """What changes when a file is written to: the key under which its hash is remembered."""
 
     size_bytes: int
@@ -62,11 +63,15 @@ class VideoName:
 
     def row(self) -> dict[str, Any]:
         clip = self.clip
-        return asdict(self.stamp) | {
+        return {
             "root_id": self.root_id,
             "name": storable(self.name),
             "asset_id": self.asset_id,
             "path": storable(self.path),
+            "size_bytes": self.stamp.size_bytes,
+            "mtime_ns": self.stamp.mtime_ns,
+            "ctime_ns": self.stamp.ctime_ns,
+            "inode": self.stamp.inode,
             "clip_in_us": clip.start_us if clip else None,
             "clip_out_us": clip.end_us if clip else None,
             "benchmark": self.benchmark,

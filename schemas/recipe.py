@@ -64,6 +64,11 @@ class SpeechOptions(Model):
     """Number type that it computes with, such as ``int8``, ``float16`` or ``float32``."""
     language: str | None = None
     """Spoken language, where it is known for the whole library; left out: detected."""
+    audio_language: tuple[str, ...] = ()
+    """Preferred languages of the sound stream that is transcribed, best first; then come streams of unknown
+    language, then others. Empty: the file's default stream, then that with most channels, then the first."""
+    audio_index: int | None = Field(default=None, ge=0)
+    """Which sound stream is transcribed, counted from 0 among those of the file; it must be there."""
     options: dict[str, Any] = {}
     """Options of the transcriber; checked by its own options class."""
 
@@ -75,6 +80,10 @@ class SpeechOptions(Model):
             )
         if self.subtitles == "never" and not self.transcriber:
             raise ValueError("subtitles = 'never' needs a transcriber")
+        if self.audio_language and self.audio_index is not None:
+            raise ValueError("audio_language and audio_index both choose the sound stream; write one of them")
+        if (self.audio_language or self.audio_index is not None) and not self.transcriber:
+            raise ValueError("audio_language and audio_index are for a transcriber, and none is named")
         return self
 
 
@@ -120,11 +129,31 @@ class Recipe(Model):
         return self
 
 
+class ModelProfile(Model):
+    """How one chat model of a recipe is run here. Nothing of it is part of a producer."""
+
+    engine: str = "openai"
+    """``openai``: a server that speaks OpenAI's protocol; ``simulated``: no model at all, for trials."""
+    endpoint: str = ""
+    """Base URL of the server, such as ``http://127.0.0.1:8000/v1``."""
+    alias: str = ""
+    """What the server calls the model; empty: as the recipe does."""
+    concurrency: int = Field(default=8, ge=1, le=4096)
+    """Requests that are in flight at most; an overloaded server gets fewer."""
+    timeout_seconds: float = Field(default=300, gt=0)
+    """A request without an answer for so long is given up and asked again."""
+    patience_seconds: float = Field(default=120, ge=0)
+    """How long a server that is gone or overloaded is asked again before the run ends."""
+    options: dict[str, Any] = {}
+    """Settings of the engine; checked by its own options class."""
+
+
 class Profile(Model):
     """Where and how fast a recipe runs on this machine. Nothing here changes a result."""
 
-    videos_at_once: int = Field(default=2, ge=1, le=256)
-    """Videos that are worked on at the same time."""
+    videos_at_once: int = Field(default=0, ge=0, le=256)
+    """Videos that are worked on at the same time; 0: two, or with engines as many as they have slots, but at
+    most four for each core of this machine (each video is decoded by a process of its own)."""
     device: str = "cpu"
     """Where models run: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``, as far as their engine can use it."""
     threads: int = Field(default=0, ge=0)
@@ -137,6 +166,8 @@ class Profile(Model):
     """Canonical model name of a recipe -> local folder (or checkpoint file) that holds its weights."""
     endpoints: dict[str, str] = {}
     """Canonical model name of a recipe -> base URL of the OpenAI-compatible server that serves it."""
+    engines: dict[str, ModelProfile] = {}
+    """Canonical name of a chat model -> how it is run; ``"*"`` stands for all that are not named."""
     decoder: str = "pyav"
     """Which library decodes the pictures: ``pyav`` or ``decord``. Both show the same frames."""
 

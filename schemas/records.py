@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -63,11 +63,27 @@ class LocalRecord(Model):
         return not any(value for name, value in self if name != "scene")
 
 
+class CastMember(Model):
+    """Somebody (or something that acts) whom narratives call by one name from window to window."""
+
+    name: Phrase
+    """What narratives call them: a name once it is known, else a descriptor (``the man with the backpack``)."""
+    descriptor: Annotated[str, Field(max_length=500)] = ""
+    """How to know them again."""
+    formerly: Phrases = ()
+    """Names that they had in earlier windows, oldest first."""
+    first_seen_s: float
+    """Start of the first window that they are in, in seconds on the asset's timeline."""
+    last_seen_s: float
+    """End of the last window that they are in."""
+
+
 class NarrativeRecord(Model):
     """One paragraph on a longer window, the running cast, and the entries that it rests on."""
 
     narrative: Annotated[str, Field(min_length=1, max_length=20_000)]
-    cast: Phrases = ()
+    cast: tuple[CastMember, ...] = ()
+    """The running cast after this window: who is in it first, then who was seen before, latest first."""
     rests_on: tuple[str, ...] = ()
     """``entry_id`` of every entry that the paragraph was made from."""
 
@@ -82,14 +98,18 @@ class Word(Model):
 
 
 class SpeechSegment(Model):
-    """A stretch of speech: one subtitle cue, or one segment of a transcriber."""
+    """A stretch of speech, or of another sound in words: of a subtitle cue, or of a transcriber's segment."""
 
+    kind: Literal["speech", "sound"] = "speech"
+    """``sound``: what a cue or transcriber describes (``[door slams]``) or marks as music, not dialogue."""
     start_s: float
     end_s: float
     text: Annotated[str, Field(min_length=1)]
     words: tuple[Word, ...] = ()
     source: str
-    """``subtitles:FILE``, ``subtitles:stream N`` or the transcriber's name."""
+    """``subtitles:sidecar LANGUAGE``, ``subtitles:stream N LANGUAGE`` or the transcriber's name."""
+    stream_index: int | None = None
+    """The file's sound stream that the transcriber listened to."""
     language: str | None = None
     language_probability: float | None = None
     average_log_probability: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from .asset import Asset
@@ -36,6 +37,11 @@ class Sink(Protocol):
     def is_complete(self, unit: Unit) -> bool:
         """Whether nothing is left to make: results with the same ``inputs_hash`` tile the whole timeline,
         and none of them is to be retried."""
+
+    def has(self, asset_id: str, inputs: Mapping[str, str]) -> bool:
+        """:meth:`is_complete` of many units of an asset, whatever is to be retried. ``inputs`` holds the
+        ``inputs_hash`` by ``producer_id``: so a library that is unchanged is looked through without a unit.
+        """
 
     def open(self, unit: Unit) -> dict[int, WindowResult]:
         """Results of the unit so far that are not to be retried, by the start of their span in microseconds.

@@ -62,6 +62,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **_SPAN,
         "outcome": "what became of it; see [flags and outcomes](flags.md)",
         **_ERROR,
+        "raw": "what a model answered where no entry could be made of it, for audit",
         "attempts": "how often it was tried",
         "seconds": "how long it took",
         **_TOKENS,

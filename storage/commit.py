@@ -28,6 +28,9 @@ from .unit_changes import Changes, unit_changes
 BATCH_BYTES = 256 * 1024 * 1024
 """Staged bytes that go into one transaction at most."""
 
+READ = ("local", "speech", "sound")
+"""Kinds that narratives read."""
+
 
 @dataclass
 class Batch:
@@ -40,6 +43,7 @@ class Batch:
     _windows: dict[str, set[int]] = field(default_factory=dict)
     _inputs: dict[str, str] = field(default_factory=dict)
     _embedded: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)  # assets with narratives, which have read other units
 
     def takes(self, chunk: StagedChunk) -> bool:
         """Whether ``chunk`` is independent of what is here: their order makes no difference."""
@@ -47,7 +51,8 @@ class Batch:
         same_inputs = self._inputs.get(unit.unit_id, unit.inputs_hash) == unit.inputs_hash
         starts = chunk.results["start_us"].to_pylist()
         fresh = self._windows.get(unit.unit_id, set()).isdisjoint(starts)
-        return same_inputs and fresh and unit.unit_id not in self._embedded
+        is_read = unit.unit_id in self._embedded or (unit.kind in READ and unit.asset_id in self._told)
+        return same_inputs and fresh and not is_read
 
     def add(self, path: Path, content: StagedChunk | FactRows) -> None:
         self.paths.append(path)
@@ -59,6 +64,8 @@ class Batch:
         self.chunks.append(content)
         self._inputs[unit.unit_id] = unit.inputs_hash
         self._windows.setdefault(unit.unit_id, set()).update(distinct(content.results["start_us"]))
+        if unit.kind == "narrative":
+            self._told.add(unit.asset_id)
         if content.facts.embedder_id:
             vectors = pc.list_flatten(content.results["vectors"])
             self._embedded.update(distinct(pc.struct_field(vectors, "unit_id")))

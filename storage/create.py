@@ -75,6 +75,11 @@ def _fill(layout: Layout) -> None:
     layout.journals.mkdir(exist_ok=True)
     tables = {name: create_table(layout, name, schema).version for name, schema in FIXED_TABLES.items()}
     write_head(layout, Head.first(tables))
+    write_marker(layout)
+
+
+def write_marker(layout: Layout) -> None:
+    """Make a folder that has all of a catalog one."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
     marker = json.dumps({"format": FORMAT, "schema": SCHEMA, "created": created}) + "\n"
     write_durably(layout.marker, marker.encode())

@@ -57,8 +57,13 @@ def read_head(path: Path) -> Head:
 def write_head(layout: Layout, head: Head) -> None:
     """Replace the head; readers that open later see the new versions, all at once. Earlier heads are kept."""
     content = (head.model_dump_json(indent=2) + "\n").encode()
-    write_durably(layout.heads / f"{head.number:08d}.json", content)
+    write_durably(kept_path(layout, head.number), content)
     write_durably(layout.head, content)
+
+
+def kept_path(layout: Layout, number: int) -> Path:
+    """Where the head of this number stays when it is no longer the newest."""
+    return layout.heads / f"{number:08d}.json"
 
 
 def earlier_heads(layout: Layout) -> list[Head]:

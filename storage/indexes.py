@@ -28,12 +28,16 @@ def refresh(tables: Tables) -> None:
     Tables whose rows are all indexed get no new version.
     """
     for name in tables.names():
-        dataset = tables.dataset(name)
-        if dataset.count_rows():
-            _make_missing(name, dataset)
-            if unindexed_fragments(dataset):
-                dataset.optimize.optimize_indices()
-                dataset.checkout_latest()
+        refresh_table(name, tables.dataset(name))
+
+
+def refresh_table(name: str, dataset: Any) -> None:
+    """As :func:`refresh`, of one table."""
+    if dataset.count_rows():
+        _make_missing(name, dataset)
+        if unindexed_fragments(dataset):
+            dataset.optimize.optimize_indices()
+            dataset.checkout_latest()
 
 
 def unindexed_fragments(dataset: Any) -> dict[str, int]:

@@ -81,19 +81,32 @@ class Layout:
         """Touch nothing, and fail unless this is a catalog that this release can use.
 
         Raises:
-            CatalogError: no catalog, a broken marker, or a schema that this release does not know.
+            CatalogError: no catalog, a broken marker, or another schema; of an older one says how to migrate.
+        """
+        schema = self.schema()
+        if schema < SCHEMA:
+            raise CatalogError(
+                f"{self.root} has catalog schema {schema}; this evicat uses schema {SCHEMA}. "
+                f"Migrate it with: evicat migrate --catalog {self.root}"
+            )
+        if schema > SCHEMA:
+            raise CatalogError(
+                f"{self.root} has catalog schema {schema}; this evicat uses schema {SCHEMA}. "
+                f"Use a release of evicat for schema {schema}; nothing was changed"
+            )
+
+    def schema(self) -> int:
+        """Number of the schema that the catalog has; any is right here.
+
+        Raises:
+            CatalogError: no catalog, or a broken marker.
         """
         if not self.marker.is_file():
             raise CatalogError(
                 f"{self.root} is not a catalog (it has no {self.marker.name}); "
                 f"make one with: evicat index MEDIA --catalog {self.root}"
             )
-        schema = _read_schema(self.marker)
-        if schema != SCHEMA:
-            raise CatalogError(
-                f"{self.root} has catalog schema {schema}; this evicat uses schema {SCHEMA}. "
-                f"Use a release of evicat for schema {schema}; nothing was changed"
-            )
+        return _read_schema(self.marker)
 
 
 def _local_folder(uri: str | Path) -> Path:

@@ -12,14 +12,20 @@ Status = Literal["ok", "partial", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """An asset of the catalog; ``asset`` is None where its file could not be read at all."""
+    """An asset of the catalog."""
 
     asset_id: str
     status: Status
     size_bytes: int
-    asset: Asset | None
+    facts: str | None
+    """All facts as JSON; None where its file could not be read at all."""
     error_class: str = ""
     message: str = ""
+
+    @property
+    def asset(self) -> Asset | None:
+        """The facts as a value, parsed here: most of a library is never asked for them."""
+        return None if self.facts is None else Asset.model_validate_json(self.facts)
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> Video:
@@ -27,7 +33,7 @@ class Video:
             asset_id=row["asset_id"],
             status=row["status"],
             size_bytes=row["size_bytes"],
-            asset=None if row["facts"] is None else Asset.model_validate_json(row["facts"]),
+            facts=row["facts"],
             error_class=row["error_class"],
             message=row["message"],
         )

@@ -39,7 +39,13 @@ class ProcessLock:
             self._lock.acquire(timeout=0)
         except Timeout:
             self._wait(timeout_s)
-        self.path.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
+        try:
+            self.path.write_text(
+                json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8"
+            )
+        except OSError:  # a full disk: whoever did not get to hold it must not keep it
+            self._lock.release()
+            raise
 
     def _wait(self, timeout_s: float) -> None:
         if timeout_s > 0:

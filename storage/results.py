@@ -19,16 +19,21 @@ Results = dict[int, WindowResult]
 
 
 def unit_results(
-    unit: Unit, staging: StagingArea, reader: Callable[[], Reader], vector_table: str
+    unit: Unit,
+    staging: StagingArea,
+    reader: Callable[[], Reader],
+    vector_table: str,
+    is_known: Callable[[Unit], bool],
 ) -> Results:
     """Results by start of their span; none where what is stored was made from other inputs.
 
     Staged files are read before the tables, so that a commit in between hides nothing. ``reader`` opens
-    the tables at the latest head.
+    the tables at the latest head; ``is_known`` tells, once it was called, whether they may hold the unit.
     """
     chunks = _staged(staging, unit.unit_id)
     tables = reader()
-    inputs, results = _committed(tables, unit, vector_table)
+    nothing: tuple[str | None, Results] = (None, {})
+    inputs, results = _committed(tables, unit, vector_table) if is_known(unit) else nothing
     for chunk in chunks:
         if chunk.facts.unit.inputs_hash != inputs:
             inputs, results = chunk.facts.unit.inputs_hash, {}

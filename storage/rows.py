@@ -84,6 +84,7 @@ def result_row(result: WindowResult, unit_id: str) -> Row:
         "start_us": start_us,
         "end_us": result.span.end_us,
         "outcome": result.outcome.value,
+        "raw": result.raw or None,
         "entries": [entry_row(entry, start_us) for entry in result.entries],
         "vectors": [vector_row(vector, unit_id, start_us) for vector in result.vectors],
     }
@@ -95,6 +96,7 @@ def result_from_row(row: Row, entries: list[Row], vectors: list[Row]) -> WindowR
         **{name: row[name] for name in _RESULT_SAME},
         span=Span(row["start_us"], row["end_us"]),
         outcome=row["outcome"],
+        raw=row["raw"] or "",
         entries=tuple(map(entry_from_row, entries)),
         vectors=tuple(map(vector_from_row, vectors)),
     )

@@ -31,7 +31,8 @@ from .tables import FIXED_TABLES, STAGED
 log = logging.getLogger(__name__)
 
 _META = b"evicat"
-_ABANDONED_S = 3600
+ABANDONED_S = 3600.0
+"""An unnamed file that is so old is no longer being written."""
 
 
 class ChunkFacts(Model):
@@ -124,7 +125,7 @@ class StagingArea:
     def remove_abandoned(self) -> None:
         """Remove unnamed files that a crash left behind, once they are an hour old."""
         for path in self.folder.glob(".*.tmp"):
-            if time.time() - path.stat().st_mtime > _ABANDONED_S:
+            if time.time() - path.stat().st_mtime > ABANDONED_S:
                 path.unlink(missing_ok=True)
 
 
@@ -139,7 +140,12 @@ def _digest(content: bytes) -> str:
 def _parse_chunk(content: bytes) -> StagedChunk:
     table = ipc.open_file(pa.BufferReader(content)).read_all()
     facts = ChunkFacts.model_validate_json(table.schema.metadata[_META])
-    return StagedChunk(facts, table.replace_schema_metadata().cast(STAGED))
+    if table.schema.equals(STAGED):
+        return StagedChunk(facts, table.replace_schema_metadata())
+    whole = pa.concat_tables(  # an older release staged without columns that came later: they are null
+        [STAGED.empty_table(), table.replace_schema_metadata()], promote_options="default"
+    )
+    return StagedChunk(facts, whole.cast(STAGED))
 
 
 def results_of(chunk: StagedChunk) -> list[WindowResult]:

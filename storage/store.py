@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from evicat.schemas.span import Span
 
 from .commit import drain, move_head, open_tables
 from .create import create_catalog
+from .disk import full_disk_told, tells_when_full
 from .facts import Facts
 from .head import Head, read_head
 from .indexes import refresh
@@ -31,6 +33,7 @@ from .results import Results, unit_results
 from .rows import DEFAULT_VIEW, Row, failed_video_row, producer_row, video_row, view_row
 from .staging import StagingArea
 from .tables import embedder_id, vectors_table
+from .transact import Tables
 from .units import OpenUnit, stage_journal
 
 log = logging.getLogger(__name__)
@@ -102,12 +105,16 @@ class Store:
         """
         layout = Layout.of(uri, work_dir)
         if create and not layout.marker.exists():
-            create_catalog(uri)
+            with full_disk_told(layout.root):
+                create_catalog(uri)
         layout.check_is_catalog()
         for name in retry:
             if name not in RETRIES:
                 raise UnknownNameError("outcome to retry", name, list(RETRIES))
-        return cls(layout, write=write, run_id=run_id, lock_timeout_s=lock_timeout_s, retry=frozenset(retry))
+        with full_disk_told(layout.root):
+            return cls(
+                layout, write=write, run_id=run_id, lock_timeout_s=lock_timeout_s, retry=frozenset(retry)
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +125,11 @@ class Store:
         if self._writes and kind is None:
             self.finish()
         self.release()
+
+    @property
+    def layout(self) -> Layout:
+        """Where the parts of the catalog lie."""
+        return self._layout
 
     @property
     def head(self) -> Head:
@@ -137,6 +149,10 @@ class Store:
         if (row["kind"], row["scale"]) not in self._facts.view(DEFAULT_VIEW):
             self._add("views", row)
 
+    def view(self) -> dict[tuple[str, str], str]:
+        """The active producer of each kind and scale; of ``embedding`` the embedder (without ``reads``)."""
+        return self._facts.view(DEFAULT_VIEW)
+
     def activate(self, producer: Producer) -> None:
         """Make ``producer`` the one of its kind and scale that the default view shows."""
         self._add("views", view_row(producer))
@@ -147,9 +163,15 @@ class Store:
     def is_complete(self, unit: Unit) -> bool:
         if not self._facts.is_complete(unit):
             return False
+        if not self._retry:
+            return True
         redo = self._redo.get(unit.unit_id)
         return not self._may_retry(unit) if redo is None else not redo
 
+    def has(self, asset_id: str, inputs: Mapping[str, str]) -> bool:
+        return self._facts.has(asset_id, inputs)
+
+    @tells_when_full
     def open(self, unit: Unit) -> Results:
         """Claim a unit and return its results so far, less those to be retried.
 
@@ -165,13 +187,14 @@ class Store:
                 with held.lock:
                     self._finish_unit(held)
                 held = None
-            held = held or self._claim(unit)
+            held, stored = (held, self.results(unit)) if held else self._claim(unit)
             with held.lock:
-                results = self.results(unit) | held.pending
+                results = stored | held.pending
                 due = {at: each for at, each in results.items() if each.is_due(self._retry)}
                 redo = self._redo.setdefault(unit.unit_id, due)
                 return {at: each for at, each in results.items() if at not in redo}
 
+    @tells_when_full
     def write(self, unit: Unit, result: WindowResult) -> None:
         """As ``Sink.write``.
 
@@ -188,11 +211,13 @@ class Store:
                 result = result.model_copy(update={"attempts": result.attempts + before.attempts})
             held.write(result, embedder)
 
+    @tells_when_full
     def seal(self, unit: Unit) -> None:
         held = self._held(unit)
         with held.lock:
             self._seal(held)
 
+    @tells_when_full
     def close(self, unit: Unit, *, complete: bool) -> None:
         """As ``Sink.close``.
 
@@ -226,6 +251,10 @@ class Store:
     def names(self) -> list[VideoName]:
         return self._facts.names()
 
+    def named(self) -> dict[tuple[str, str], str]:
+        """The asset that each name stands for, by root and name."""
+        return self._facts.named()
+
     def videos(self) -> list[Video]:
         return self._facts.videos()
 
@@ -239,7 +268,7 @@ class Store:
         """Committed and staged results of a unit, by start in microseconds, without claiming it."""
         producer = self._facts.producer(unit.producer_id)
         table = vectors_table(embedder_id(producer)) if producer else ""
-        return unit_results(unit, self._staging, self._latest, table)
+        return unit_results(unit, self._staging, self._latest, table, self._facts.knows)
 
     def refresh(self) -> None:
         """Look at what other processes have committed since."""
@@ -251,6 +280,7 @@ class Store:
 
     # Commits
 
+    @tells_when_full
     def commit(self, *, force: bool = False) -> bool:
         """Bring all staged files into the tables, if that is due or forced; whether it was done.
 
@@ -280,6 +310,7 @@ class Store:
         self._last_commit = time.monotonic()
         self._latest()
 
+    @tells_when_full
     def refresh_indexes(self) -> None:
         """Bring all indexes up to date; the head moves only if there was something to index."""
         self._need_write()
@@ -289,6 +320,36 @@ class Store:
             move_head(self._layout, tables)
         self._latest()
 
+    @contextmanager
+    def changing(self) -> Iterator[Tables]:
+        """The tables, for a change that no staged file holds; the head moves at the end of the block.
+
+        What is staged is committed first. After an exception the head stays, and the next to commit rolls
+        the tables back to it.
+        """
+        self._need_write()
+        with self._right.held():
+            self._drain()
+            tables = open_tables(self._layout)
+            yield tables
+            move_head(self._layout, tables)
+        self._latest()
+
+    @contextmanager
+    def claimed(self, unit_id: str) -> Iterator[None]:
+        """Keep every run away from a unit meanwhile.
+
+        Raises:
+            BusyError: a run holds it; names it.
+        """
+        claim = self._unit_lock(unit_id)
+        claim.acquire()
+        try:
+            yield
+        finally:
+            claim.release(remove=True)
+
+    @tells_when_full
     def finish(self) -> None:
         """End a run: seal and commit all, refresh the indexes, let go of all units."""
         with self._lock:
@@ -326,7 +387,8 @@ class Store:
             self._staging.remove_abandoned()
             drain(self._layout, self._staging)
 
-    def _claim(self, unit: Unit) -> OpenUnit:
+    def _claim(self, unit: Unit) -> tuple[OpenUnit, Results]:
+        """The unit as ours, and its results so far."""
         claim = self._unit_lock(unit.unit_id)
         claim.acquire()
         try:
@@ -334,13 +396,14 @@ class Store:
             for left in stage_journal(journal, self._staging):
                 self._note_staged(left)
             held = OpenUnit(unit, claim, journal, self._staging, self._run_id)
-            held.start(self.results(unit))
+            results = self.results(unit)
+            held.start(results)
         except BaseException:
             claim.release(remove=True)
             raise
         with self._lock:
             self._open_units[unit.unit_id] = held
-        return held
+        return held, results
 
     def _unit_lock(self, unit_id: str) -> ProcessLock:
         return ProcessLock(self._layout.claims / f"{unit_id}.lock", f"unit {unit_id}")
@@ -413,9 +476,13 @@ class Store:
         if self._is_released:
             raise BusyError(f"the catalog {self._layout.root} was let go of; open it again to add to it")
         if not self._facts.holds(table, row):
-            self._staging.stage_facts(table, [row])
-            self._facts.add(table, row)
-            self._count(1)
+            self._stage_fact(table, row)
+
+    @tells_when_full
+    def _stage_fact(self, table: str, row: Row) -> None:
+        self._staging.stage_facts(table, [row])
+        self._facts.add(table, row)
+        self._count(1)
 
     def _count(self, rows: int) -> None:
         with self._lock:

@@ -63,7 +63,8 @@ class Tables:
         dataset = self._datasets[name]
         if not new.num_rows and not len(doomed):
             return
-        written = write_fragments(new.cast(dataset.schema), dataset, mode="append") if new.num_rows else []
+        rows = new.select(dataset.schema.names).cast(dataset.schema)  # a migrated table has its own order
+        written = write_fragments(rows, dataset, mode="append") if new.num_rows else []
         if len(doomed):
             removed, updated = _without(dataset, np.asarray(doomed, dtype=np.uint64))
             operation = lance.LanceOperation.Update(

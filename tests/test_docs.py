@@ -29,6 +29,7 @@ FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTION = re.compile(r"`[^`\n]*?(--[a-z][a-z-]*)[^`\n]*`")
 VARIABLES = re.compile(r"^(?:[A-Z_]+=\S* )+")
 COMMANDS = get_command(app).commands
+GROUPS = {name: group.commands for name, group in COMMANDS.items() if hasattr(group, "commands")}
 
 
 def load_generator():
@@ -93,7 +94,11 @@ def check(line: str) -> None:
     if words in (["--help"], ["COMMAND", "--help"]):
         return
     assert words[0] in COMMANDS, f"no such command: {words[0]}"
-    COMMANDS[words[0]].make_context(f"evicat {words[0]}", words[1:])
+    if words[0] in GROUPS and words[1:]:
+        assert words[1] in GROUPS[words[0]], f"no such command: {' '.join(words[:2])}"
+        GROUPS[words[0]][words[1]].make_context(f"evicat {words[0]} {words[1]}", words[2:])
+    else:
+        COMMANDS[words[0]].make_context(f"evicat {words[0]}", words[1:])
 
 
 @pytest.mark.parametrize(("page", "line"), shown_commands())
@@ -108,6 +113,8 @@ def test_commands_in_documents_exist_with_their_options(page: str, line: str) ->
         "evicat search x -c y --limi 3",
         "evicat show x",
         "evicat search x -c y --limit few",
+        "evicat snapshot destroy x -c y",
+        "evicat snapshot show x -c y --chek",
     ],
 )
 def test_commands_that_do_not_exist_are_noticed(line: str, monkeypatch) -> None:
@@ -117,14 +124,22 @@ def test_commands_that_do_not_exist_are_noticed(line: str, monkeypatch) -> None:
 
 
 def test_every_command_is_shown_somewhere() -> None:
-    shown = {shlex.split(line)[1] for _, line in shown_commands()}
+    shown = [shlex.split(line, comments=True)[1:] for _, line in shown_commands()]
     guides = " ".join(page.read_text() for page in GUIDES)
-    unseen = [name for name in COMMANDS if name not in shown and f"`evicat {name}`" not in guides]
+    names = [name for name in COMMANDS if name not in GROUPS]
+    names += [f"{group} {name}" for group, inner in GROUPS.items() for name in inner]
+    unseen = [
+        name
+        for name in names
+        if name.split() not in [words[: len(name.split())] for words in shown]
+        and f"`evicat {name}`" not in guides
+    ]
     assert not unseen
 
 
 def test_options_named_in_guides_exist() -> None:
-    known = {option for command in COMMANDS.values() for param in command.params for option in param.opts}
+    commands = [*COMMANDS.values(), *(each for group in GROUPS.values() for each in group.values())]
+    known = {option for command in commands for param in command.params for option in param.opts}
     named = {(page.name, option) for page in GUIDES for option in OPTION.findall(page.read_text())}
     assert named, "the guides name some"
     assert {(page, option) for page, option in named if option not in known | {"--help"}} == set()

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar, Final, Literal
 
-from evicat.schemas.entry import SPEECH_WITHHELD, Entry
 from evicat.schemas.errors import WindowError
 from evicat.schemas.model import Model
 from evicat.schemas.records import NarrativeRecord
@@ -21,7 +20,7 @@ from evicat.schemas.span import Span
 
 from .base import Describer, Description, Reads, WindowInput
 from .facts import FIELDS, Fact, facts
-from .quotes import Quote, quotes
+from .quotes import Quote, quoted, quotes
 from .words import listed, sentence, short_span
 
 LONGEST: Final = 20_000
@@ -51,7 +50,7 @@ class Digest(Describer[DigestOptions]):
     component: ClassVar[str] = "digest"
     version: ClassVar[int] = 2
     kind: ClassVar[Literal["local", "narrative"]] = "narrative"
-    reads: ClassVar[frozenset[Reads]] = frozenset({"local", "speech"})
+    reads: frozenset[Reads] = frozenset({"local", "speech"})
     options_class: ClassVar[type[Model]] = DigestOptions
 
     def describe(self, window: WindowInput) -> Description:
@@ -73,15 +72,8 @@ class Digest(Describer[DigestOptions]):
                 f"the digest of {window.span} has {len(text)} characters, {LONGEST} are possible; "
                 "write a smaller window_seconds for this scale"
             )
-        rests_on = (*(entry.entry_id for entry in local), *_spoken(window.entries, said))
+        rests_on = (*(entry.entry_id for entry in local), *quoted(window.entries, said))
         return Description(record=NarrativeRecord(narrative=text, rests_on=rests_on), text=text)
-
-
-def _spoken(entries: Sequence[Entry], said: Sequence[Quote]) -> list[str]:
-    """Ids of the speech entries that the quotes are from: those of a quoted segment's span."""
-    spans = {Span.from_seconds(quote.segment.start_s, quote.segment.end_s) for quote in said}
-    speech = (entry for entry in entries if entry.kind == "speech" and not SPEECH_WITHHELD & set(entry.flags))
-    return [entry.entry_id for entry in speech if entry.span in spans]
 
 
 def _sentences(found: Sequence[Fact], said: Sequence[Quote]) -> list[str]:

@@ -13,6 +13,8 @@ from .base import Describer
 DESCRIBERS: dict[str, str] = {
     "sight": "evicat.catalog.describers.sight:Sight",
     "digest": "evicat.catalog.describers.digest:Digest",
+    "vlm-local": "evicat.catalog.describers.vlm_local:VlmLocal",
+    "vlm-narrative": "evicat.catalog.describers.vlm_narrative:VlmNarrative",
 }
 """Name -> ``module:class``; the module is imported when the describer is first asked for."""
 

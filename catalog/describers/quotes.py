@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evicat.schemas.entry import SPEECH_WITHHELD
+from evicat.schemas.entry import SPEECH_WITHHELD, Entry
 from evicat.schemas.records import SpeechSegment, Word
 from evicat.schemas.span import Span, to_us
 
@@ -38,6 +38,13 @@ def quotes(speech: Sequence[SpeechSegment], window: Span) -> list[Quote]:
     heard = [segment for segment in speech if not SPEECH_WITHHELD & set(segment.flags)]
     found = [quote for segment in heard if (quote := _quote(segment, window)) and quote.text]
     return sorted(found, key=lambda quote: quote.span)
+
+
+def quoted(entries: Sequence[Entry], said: Sequence[Quote]) -> list[str]:
+    """Ids of the speech entries that the quotes are from: those of a quoted segment's span."""
+    spans = {Span.from_seconds(quote.segment.start_s, quote.segment.end_s) for quote in said}
+    speech = (entry for entry in entries if entry.kind == "speech" and not SPEECH_WITHHELD & set(entry.flags))
+    return [entry.entry_id for entry in speech if entry.span in spans]
 
 
 def _quote(segment: SpeechSegment, window: Span) -> Quote | None:

@@ -34,7 +34,7 @@ class Sight(Describer[SightOptions]):
     component: ClassVar[str] = "sight"
     version: ClassVar[int] = 2
     kind: ClassVar[Literal["local", "narrative"]] = "local"
-    reads: ClassVar[frozenset[Reads]] = frozenset({"frames"})
+    reads: frozenset[Reads] = frozenset({"frames"})
     options_class: ClassVar[type[Model]] = SightOptions
 
     def __init__(self, options: SightOptions, profile: Profile) -> None:

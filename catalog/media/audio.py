@@ -90,7 +90,7 @@ def _timed_frames(path: Path, asset: Asset) -> Iterator[tuple[Any, int | None]]:
     with open_media(path) as container:
         stream = only(container, asset.audio.stream_index)
         base = stream.time_base
-        for packet in packets(container, stream):
+        for packet in packets(container, stream, asset.audio.clock_shifts):
             pts = stamp(packet)
             is_early = pts is not None and to_us(pts, base) - asset.origin_us < -_PREROLL_US
             for frame in [] if is_early else decode_packet(stream.codec_context, packet, damage):

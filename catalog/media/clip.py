@@ -69,7 +69,7 @@ def _count_frames(path: Path, video: VideoFacts, inside: Span) -> Generator[None
     count = 0
     clock = Clock.of(video)
     with open_media(path) as container:
-        for packet in packets(container, only(container, video.stream_index)):
+        for packet in packets(container, only(container, video.stream_index), video.clock_shifts):
             pts = stamp(packet)
             if pts is not None and not packet.is_discard and clock.time_us(pts) in inside:
                 count += 1

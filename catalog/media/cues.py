@@ -1,4 +1,4 @@
-"""From the text of a subtitle file to cues: plain words with a start and an end.
+"""From the text of a subtitle file to cues: plain lines with a start and an end.
 
 SRT and WebVTT are read line by line here, since rejected cues are named by line; SSA and ASS by pysubs2.
 """
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 from evicat.schemas.errors import AssetError
 
+from .utterances import Line
+
 _TIME = r"(-?)(?:(\d+):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
 _LOOKS_LIKE_TIMING = re.compile(r"\d:\d.*-->|-->.*\d:\d")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]+)>|</v>")
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{[^{}]*\\[^{}]*\}")
 
 
@@ -25,12 +28,30 @@ class Cue:
     where: str
     start_us: int | None
     end_us: int | None
-    text: str
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        """All words, on one line."""
+        return " ".join(line.text for line in self.lines)
 
 
-def plain_text(text: str) -> str:
-    """One line of words: no tags, override codes, character entities or line breaks."""
-    text = text.replace(r"\N", " ").replace(r"\n", " ").replace(r"\h", " ")
+def plain_lines(text: str, voice: str | None = None) -> tuple[Line, ...]:
+    """Lines of words: no tags, override codes, character entities or empty lines.
+
+    ``voice`` is who speaks; a voice tag of WebVTT says so for what follows it.
+    """
+    found: list[Line] = []
+    for line in re.split(r"\\N|\\n|\n", text.replace(r"\h", " ")):
+        # Text, then a name (None: a closing tag) and text, and so on.
+        first, *rest = _VOICE.split(line)
+        pieces = [(voice, first), *zip(rest[::2], rest[1::2], strict=True)]
+        voice = pieces[-1][0]
+        found += [Line(_plain(piece), name.strip() if name else None) for name, piece in pieces]
+    return tuple(line for line in found if line.text)
+
+
+def _plain(text: str) -> str:
     return " ".join(html.unescape(_TAGS.sub("", text)).split())
 
 
@@ -44,20 +65,21 @@ def parse_cues(text: str, suffix: str) -> list[Cue]:
         return []
     if suffix in (".ass", ".ssa"):
         return list(_substation_cues(text))
-    return list(_timed_lines(text.splitlines(), stops_at_blank=suffix == ".vtt"))
+    return list(_timed_lines(text.splitlines(), stops_at_empty=suffix == ".vtt"))
 
 
-def _timed_lines(lines: list[str], *, stops_at_blank: bool) -> Iterator[Cue]:
+def _timed_lines(lines: list[str], *, stops_at_empty: bool) -> Iterator[Cue]:
     """Cues of SRT and WebVTT: a line of times, then lines of text.
 
-    The text of a WebVTT cue ends at a blank line. In SRT it goes on to the next cue: files with stray blank
-    lines are common, and the number before the next cue is recognised.
+    The text of a WebVTT cue ends at an empty line (YouTube's begin with a line of one blank). In SRT it goes
+    on to the next cue: files with stray blank lines are common, and the number before the next cue is
+    recognised.
     """
     starts = [number for number, line in enumerate(lines) if _LOOKS_LIKE_TIMING.search(line)]
     for number, following in zip(starts, [*starts[1:], len(lines)], strict=True):
         body = lines[number + 1 : following]
-        if stops_at_blank:
-            body = body[: next((i for i, line in enumerate(body) if not line.strip()), len(body))]
+        if stops_at_empty:
+            body = body[: next((i for i, line in enumerate(body) if not line), len(body))]
         elif following < len(lines):
             body = _without_number(body)
         match = _TIMING.fullmatch(lines[number])
@@ -66,7 +88,7 @@ def _timed_lines(lines: list[str], *, stops_at_blank: bool) -> Iterator[Cue]:
             where=f"line {number + 1}",
             start_us=_parse(groups[:5]) if groups else None,
             end_us=_parse(groups[5:]) if groups else None,
-            text=plain_text("\n".join(body)),
+            lines=plain_lines("\n".join(body)),
         )
 
 
@@ -92,5 +114,5 @@ def _substation_cues(text: str) -> Iterator[Cue]:
         raise AssetError(f"not an ASS or SSA file: {error}") from None
     for number, event in enumerate(events, start=1):
         if not event.is_comment:
-            words = "" if event.is_drawing else plain_text(event.plaintext)
-            yield Cue(f"cue {number}", event.start * 1000, event.end * 1000, words)
+            lines = () if event.is_drawing else plain_lines(event.plaintext, event.name.strip() or None)
+            yield Cue(f"cue {number}", event.start * 1000, event.end * 1000, lines)

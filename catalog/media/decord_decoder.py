@@ -70,6 +70,8 @@ def _picture(pictures: PictureMaker, image: Image, max_width: int) -> Image:
 def _stamps(path: Path, video: VideoFacts) -> Generator[None, None, list[int]]:
     """PTS of all packets of the picture, ascending."""
     found = []
+    if video.clock_shifts:
+        raise _refusal(path, "its clock is set anew on the way")
     with open_media(path) as container:
         if len(container.streams.video) > 1:
             raise _refusal(path, "it has several picture streams, and decord chooses one by itself")

@@ -50,6 +50,8 @@ class Facts:
         self._leading = leading
         self.origin_us = leading.start_us
         self._start_us: int = container.start_time or 0
+        self.shortest_us = self._shortest_us()
+        """What a single frame without a duration lasts."""
 
     def asset(self, asset_id: str, size_bytes: int, source_id: str) -> Asset:
         ends = [chosen.scan.end_us for chosen in (self._picture, self._sound) if chosen]
@@ -58,7 +60,7 @@ class Facts:
             source_id=source_id,
             size_bytes=size_bytes,
             container=self._container.format.name,
-            duration_us=max(max(ends) - self.origin_us, self._shortest_us()),
+            duration_us=max(max(ends) - self.origin_us, self.shortest_us),
             origin_us=self.origin_us,
             container_start_us=self._start_us,
             header_duration_us=self._header_duration_us(),
@@ -78,9 +80,9 @@ class Facts:
         return self._picture.scan if self._picture else None
 
     def _shortest_us(self) -> int:
-        """What a single frame without a duration lasts: by the stream's rate, else one tick."""
+        """By the stream's rate, but at most 1 s; else one tick."""
         rate = self._container.streams[self._leading.index].average_rate if self._picture else None
-        return max(1, round(US / rate) if rate else to_us(1, self._leading.scan.time_base))
+        return max(1, min(US, round(US / rate)) if rate else to_us(1, self._leading.scan.time_base))
 
     def _header_duration_us(self) -> int | None:
         found: int | None = self._container.duration
@@ -105,8 +107,8 @@ class Facts:
             yield "unreadable_picture"
         if self._sound is None and self._container.streams.audio:
             yield "unreadable_audio" if self._has_packets(self._container.streams.audio) else "empty_audio"
-        if any(chosen and chosen.scan.jumps_back for chosen in (self._picture, self._sound)):
-            yield "time_jumps_back"
+        if any(chosen and chosen.scan.is_reset for chosen in (self._picture, self._sound)):
+            yield "clock_reset"
 
     def _states_duration(self) -> bool:
         name: str = self._container.format.name
@@ -135,6 +137,7 @@ class Facts:
             frame_count=self._picture.scan.presented,
             average_rate=float(stream.average_rate) if stream.average_rate else None,
             interlaced=frame.interlaced_frame,
+            clock_shifts=self._picture.scan.clock_shifts,
         )
 
     def _audio(self) -> AudioFacts:
@@ -147,6 +150,7 @@ class Facts:
             channels=frame.layout.nb_channels,
             start_us=self._sound.start_us - self.origin_us,
             language=_language(stream),
+            clock_shifts=self._sound.scan.clock_shifts,
         )
 
     def _subtitles(self) -> tuple[SubtitleFacts, ...]:

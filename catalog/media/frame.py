@@ -26,6 +26,13 @@ class Frame:
     def time_s(self) -> float:
         return self.time_us / US
 
+    @property
+    def width(self) -> int:
+        return int(self.image.shape[1])
+
+    @property
+    def height(self) -> int:
+        return int(self.image.shape[0])
+
     def __repr__(self) -> str:
-        height, width = self.image.shape[:2]
-        return f"Frame(pts={self.pts}, time_s={self.time_s}, image={width}x{height})"
+        return f"Frame(pts={self.pts}, time_s={self.time_s}, image={self.width}x{self.height})"

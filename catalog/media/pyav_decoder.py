@@ -19,7 +19,7 @@ from evicat.schemas.asset import Asset
 from .clock import Clock
 from .frames import Candidate, Selection, Shown
 from .picture import PictureMaker
-from .streams import Damage, decode_packet, only, open_media, packets, stamp
+from .streams import Damage, Order, decode_packet, only, open_media, packets, stamp
 
 _HELD_PACKETS = 600
 _HELD_BYTES = 32 << 20
@@ -53,11 +53,13 @@ class _Pass:
         self._stream.thread_type = "AUTO"
         self._codec = self._stream.codec_context
         self._clock = Clock.of(asset.video)
+        self._shifts = asset.video.clock_shifts
         self._end_us = asset.duration_us
         self._selection = selection
         self._pictures = PictureMaker(asset.video.sample_aspect_ratio)
         self._damage = Damage()
-        self._skip = skip
+        self._order = Order(self._damage) if Order.is_needed(container, self._stream) else None
+        self._skip = skip and self._order is None
         self._held: list[Any] = []
         self._held_bytes = 0
         self._start_us = 0
@@ -73,7 +75,7 @@ class _Pass:
         self.is_exact = True
 
     def run(self) -> Iterator[Shown | None]:
-        for packet in packets(self._container, self._stream):
+        for packet in packets(self._container, self._stream, self._shifts):
             yield from self._take(packet) if packet.size else self._finish()
             yield from self._selection.take_complete()
             yield None
@@ -150,7 +152,7 @@ class _Pass:
             self.is_exact = self.is_exact and self._expected_us is None
 
     def _decode(self, packet: Any) -> Iterator[Shown | None]:
-        for frame in decode_packet(self._codec, packet, self._damage):
+        for frame in self._frames(packet):
             pts = stamp(frame)
             time_us = self._clock.time_us(pts)
             if self._expected_us is not None and time_us >= self._expected_us:
@@ -164,6 +166,11 @@ class _Pass:
                 self._selection.show(Candidate(pts, time_us, partial(self._pictures.image, frame)))
         yield from self._selection.take_complete()
         yield None
+
+    def _frames(self, packet: Any) -> list[Any]:
+        if self._order:
+            return self._order.decode(self._codec, packet)
+        return decode_packet(self._codec, packet, self._damage)
 
     def _finish(self) -> Iterator[Shown | None]:
         if self._held:

@@ -2,62 +2,66 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from evicat.schemas.span import US
+from evicat.schemas.asset import ClockShift
 
 from .clock import to_us
-from .streams import open_media, stamp
+from .resets import ClockTrack, align
+from .streams import LATE_STREAM, Order, open_media, stamp
 
-_RECENT = 64
 
-
-@dataclass
 class StreamScan:
     """What the packets of one stream say. Times are on the source's clock, in the stream's time base."""
 
-    time_base: Fraction
-    packets: int = 0
-    presented: int = 0
-    last_pts: int | None = None
-    last_duration: int = 0
-    jumps_back: bool = False
-    """Whether presented packets go back in time by more than a second."""
-    _recent: deque[int] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    _last_dts: int | None = None
+    def __init__(self, time_base: Fraction, container: str, *, by_order: bool = False) -> None:
+        self.time_base = time_base
+        self._by_order = by_order
+        self.packets = 0
+        self.presented = 0
+        self.clock = ClockTrack(time_base, container)
 
     def add(self, packet: Any) -> None:
+        number = self.packets
         self.packets += 1
-        pts = stamp(packet)
-        if packet.is_discard or packet.is_corrupt or pts is None:
+        pts = packet.dts if self._by_order else stamp(packet)
+        if packet.is_discard or pts is None:
+            return
+        if packet.is_corrupt:
+            self.clock.add_damaged(pts, packet.duration or 0)
             return
         self.presented += 1
-        self._recent.append(pts)
-        if self.last_pts is None or pts >= self.last_pts:
-            self.last_pts, self.last_duration = pts, packet.duration or 0
-        if packet.dts is not None:
-            if self._last_dts is not None and to_us(self._last_dts - packet.dts, self.time_base) > US:
-                self.jumps_back = True
-            self._last_dts = packet.dts
+        self.clock.add(number, packet.dts, pts, packet.duration or 0)
 
-    def lasts(self, duration: int | None = None) -> int:
+    @property
+    def last_pts(self) -> int | None:
+        """Time of the packet that is shown last."""
+        last = self.clock.last
+        return last.last_pts + last.shift if last and last.last_pts is not None else None
+
+    def lasts(self, *, last_decodes: bool = True) -> int:
         """How long the last packet is shown: as it says, else the median step of those before it."""
-        duration = self.last_duration if duration is None else duration
-        times = sorted(set(self._recent))
-        steps = [later - earlier for earlier, later in pairwise(times)]
-        return duration or (round(median(steps)) if steps else 0)
+        last = self.clock.last
+        return last.lasts(last.last_duration if last_decodes else 0) if last else 0
 
     @property
     def end_us(self) -> int:
         """Where the last presented packet ends, on the source's clock."""
         return to_us((self.last_pts or 0) + self.lasts(), self.time_base)
+
+    @property
+    def clock_shifts(self) -> tuple[ClockShift, ...]:
+        """What its packets need to lie on one timeline."""
+        return self.clock.clock_shifts
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether its clock is set anew on the way."""
+        return len(self.clock.eras) > 1
 
 
 @dataclass
@@ -72,6 +76,16 @@ class FileScan:
     def end_us(self) -> int:
         return max((s.end_us for s in self.streams.values() if s.last_pts is not None), default=0)
 
+    def align(self, picture: int | None, sound: int | None) -> bool:
+        """Put these streams, at least one, on one timeline; whether any packet is moved for that."""
+        chosen = [self.streams[index].clock for index in (picture, sound) if index is not None]
+        return align(chosen[0], chosen[1] if len(chosen) > 1 else None)
+
+
+def _scan(container: Any, stream: Any) -> StreamScan:
+    by_order = Order.is_needed(container, stream)
+    return StreamScan(stream.time_base, container.format.name, by_order=by_order)
+
 
 def scan_packets(path: Path) -> Iterator[FileScan | None]:
     """Read every packet once: None as signs of life, the scan at last.
@@ -82,7 +96,7 @@ def scan_packets(path: Path) -> Iterator[FileScan | None]:
     import av
 
     with open_media(path) as container:
-        result = FileScan({s.index: StreamScan(s.time_base) for s in container.streams if s.time_base})
+        result = FileScan({s.index: _scan(container, s) for s in container.streams if s.time_base})
         try:
             for packet in container.demux():
                 if packet.size:
@@ -92,4 +106,6 @@ def scan_packets(path: Path) -> Iterator[FileScan | None]:
                 yield None
         except av.FFmpegError:
             result.ends_broken = True
+        except LATE_STREAM:
+            pass
         yield result

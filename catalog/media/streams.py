@@ -10,17 +10,25 @@ from __future__ import annotations
 import errno
 import logging
 import stat
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from evicat.schemas.asset import ClockShift
 from evicat.schemas.errors import UnreadableMediaError
+
+from .formats import check_format
 
 _log = logging.getLogger(__name__)
 
-_NOT_MEDIA = frozenset({"concat", "dash", "hls", "image2", "image2pipe", "imf", "sdp", "tty"})
-"""Formats that are a picture, plain text, or a list of other files, whose bytes are not this file's."""
-
+_OPTIONS = {
+    "protocol_whitelist": "file",
+    # FFmpeg would take a clock that is set back for one that wraps, 26 hours later (see ``resets``).
+    "correct_ts_overflow": "0",
+}
+LATE_STREAM = IndexError
+"""What PyAV raises at the end of a file in which FFmpeg met a further stream on the way."""
 _DEVICE_ERRORS = frozenset({errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN, errno.EACCES})
 """The medium or the way to it failed, not the data."""
 
@@ -35,15 +43,14 @@ def open_media(path: Path) -> Any:
 
     _check_file(path)
     try:
-        container = av.open(
-            f"file:{path.absolute()}", metadata_errors="replace", options={"protocol_whitelist": "file"}
-        )
+        container = av.open(f"file:{path.absolute()}", metadata_errors="replace", options=_OPTIONS)
     except av.FFmpegError as error:
         raise UnreadableMediaError(f"{path}: not media that can be read: {error.strerror}") from None
-    name = container.format.name
-    if name in _NOT_MEDIA or name.endswith("_pipe"):
+    try:
+        check_format(path, container.format.name)
+    except UnreadableMediaError:
         container.close()
-        raise UnreadableMediaError(f"{path}: not a video or sound file, but {name!r}")
+        raise
     return container
 
 
@@ -90,10 +97,11 @@ def only(container: Any, index: int) -> Any:
     return container.streams[index]
 
 
-def packets(container: Any, stream: Any = None) -> Iterator[Any]:
+def packets(container: Any, stream: Any = None, shifts: Sequence[ClockShift] = ()) -> Iterator[Any]:
     """Packets of one stream, or of all, in the order of the file; ends where its data is cut or broken.
 
-    The last packet of a stream is empty and flushes its decoder.
+    The last packet of a stream is empty and flushes its decoder. ``shifts`` are those of the stream's facts:
+    where its clock is set anew, they put its packets on one timeline.
 
     Raises:
         UnreadableMediaError: the medium that holds the file fails; what it holds further on is unknown.
@@ -101,16 +109,39 @@ def packets(container: Any, stream: Any = None) -> Iterator[Any]:
     import av
 
     chosen = container.streams if stream is None else [stream]
+    found = container.demux(*chosen)
     try:
-        yield from container.demux(*chosen)
+        yield from _shifted(found, shifts) if shifts else found
     except av.FFmpegError as error:
         if error.errno in _DEVICE_ERRORS:
             raise UnreadableMediaError(f"{container.name}: reading failed: {error.strerror}") from None
         _log.warning("%s: cannot be read to its end: %s", container.name, error.strerror)
-        for each in chosen:
-            flush = av.Packet()
-            flush.stream = each
-            yield flush
+        yield from _flushes(chosen)
+    except LATE_STREAM:
+        yield from _flushes(chosen)
+
+
+def _flushes(chosen: Iterable[Any]) -> Iterator[Any]:
+    """The empty packets that end streams."""
+    import av
+
+    for each in chosen:
+        flush = av.Packet()
+        flush.stream = each
+        yield flush
+
+
+def _shifted(found: Iterator[Any], shifts: Sequence[ClockShift]) -> Iterator[Any]:
+    """Packets of one stream with ``shifts`` added to their times."""
+    number, ticks, later = 0, 0, deque(shifts)
+    for packet in found:
+        if packet.size:
+            while later and later[0].packet <= number:
+                ticks = later.popleft().ticks
+            number += 1
+            packet.pts = None if packet.pts is None else packet.pts + ticks
+            packet.dts = None if packet.dts is None else packet.dts + ticks
+        yield packet
 
 
 class Damage:
@@ -144,15 +175,55 @@ def decode_packet(codec: Any, packet: Any, damage: Damage) -> list[Any]:
     return whole
 
 
+class Order:
+    """Times of frames by their order, for AVI: it states which picture is shown how long, but no times.
+
+    FFmpeg counts its packets, and where frames are stored in another order than they are shown, their PTS are
+    those of the order of storage. Frames leave the decoder in the order in which they are shown, so the k-th
+    of them has the k-th time.
+    """
+
+    def __init__(self, damage: Damage) -> None:
+        self._damage = damage
+        self._lost = 0
+        self._times: deque[int] = deque()
+
+    @staticmethod
+    def is_needed(container: Any, stream: Any) -> bool:
+        """Whether the PTS of this stream are not those of its pictures."""
+        is_avi: bool = container.format.name == "avi" and stream.type == "video"
+        return is_avi and bool(stream.codec_context.has_b_frames)
+
+    def decode(self, codec: Any, packet: Any) -> list[Any]:
+        """As :func:`decode_packet`, with the right times."""
+        if packet is not None and packet.size and packet.dts is not None:
+            self._times.append(packet.dts)
+        frames = decode_packet(codec, packet, self._damage)
+        lost = self._damage.packets + self._damage.frames
+        for _ in range(min(lost - self._lost, len(self._times))):
+            self._times.pop()
+        self._lost = lost
+        frames = frames[: len(self._times)]
+        for frame in frames:
+            frame.pts = self._times.popleft()
+        return frames
+
+
 def stamp(item: Any) -> Any:
     """PTS of a packet or frame; its DTS where the file holds no PTS (AVI); None where it has no time."""
     return item.pts if item.pts is not None else item.dts
 
 
-def decode_stream(path: Path, container: Any, stream: Any) -> Iterator[Any]:
+def decode_stream(
+    path: Path, container: Any, stream: Any, shifts: Sequence[ClockShift] = ()
+) -> Iterator[Any]:
     """Whole frames of a stream from the start of the file, with None after every packet as a sign of life."""
     damage = Damage()
-    for packet in packets(container, stream):
-        yield from decode_packet(stream.codec_context, packet, damage)
+    order = Order(damage) if Order.is_needed(container, stream) else None
+    for packet in packets(container, stream, shifts):
+        if order:
+            yield from order.decode(stream.codec_context, packet)
+        else:
+            yield from decode_packet(stream.codec_context, packet, damage)
         yield None
     damage.report(path)

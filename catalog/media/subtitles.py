@@ -9,6 +9,7 @@ words are a title. A bare number belongs to another video.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,9 +24,12 @@ from evicat.schemas.records import SpeechSegment
 from evicat.schemas.span import US, Span, format_time
 
 from .clock import to_us
-from .cues import Cue, parse_cues, plain_text
+from .cues import Cue, parse_cues, plain_lines
+from .encodings import decode
 from .languages import language_rank, parse_language
+from .rolling import fold
 from .streams import only, open_media, packets
+from .utterances import Utterance, utterances
 from .worker import WorkerPool
 
 SUFFIXES = (".srt", ".vtt", ".ass", ".ssa")
@@ -60,18 +64,25 @@ class SubtitleTrack:
 
 
 class TrackText(NamedTuple):
-    """What a track says: segments in time order, what was left out and why, and its encoding."""
+    """What a track says: segments in time order, what was left out and why, and its encoding.
+
+    ``folded`` counts the words of rolling captions that were shown before (``rolling.py``).
+    """
 
     segments: list[SpeechSegment]
     rejected: list[str]
     encoding: str
+    folded: int = 0
 
 
 def find_sidecars(path: Path) -> list[SubtitleTrack]:
     """Side-car subtitles of a media file, by name."""
-    folder = path.parent
-    near = _listing(folder, folder.stat().st_mtime_ns).get(path.stem.partition(".")[0], [])
-    near = [each for each in near if each.name.startswith(path.stem + ".")]
+    folder, file_name = os.path.split(path)
+    mtime_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 (asked for every film: half the time of Path.stat)
+    listed = _listing(folder, mtime_ns).get(file_name.partition(".")[0], [])
+    if listed == [file_name]:
+        return []  # so it is with most films of a library
+    near = [path.with_name(name) for name in listed if name.startswith(path.stem + ".")]
     names = {
         base for each in near if each.suffix.lower() in MEDIA_SUFFIXES for base in (each.stem, each.name)
     }
@@ -89,14 +100,14 @@ def find_sidecars(path: Path) -> list[SubtitleTrack]:
 
 
 @lru_cache(maxsize=8)
-def _listing(folder: Path, mtime_ns: int) -> dict[str, list[Path]]:
-    """Files of a folder by what their names begin with, up to the first dot; once for all its videos.
+def _listing(folder: str, mtime_ns: int) -> dict[str, list[str]]:
+    """File names of a folder by what their names begin with, up to the first dot; once for all its videos.
 
     ``mtime_ns`` is part of the key: a file that came or went changes it.
     """
-    files: dict[str, list[Path]] = {}
-    for each in sorted(folder.iterdir()):
-        files.setdefault(each.name.partition(".")[0], []).append(each)
+    files: dict[str, list[str]] = {}
+    for name in sorted(each.name for each in Path(folder).iterdir()):
+        files.setdefault(name.partition(".")[0], []).append(name)
     return files
 
 
@@ -139,8 +150,9 @@ def _tidy(language: str | None) -> str | None:
 
 
 def read_track(path: Path, asset: Asset, track: SubtitleTrack, *, offset_us: int = 0) -> TrackText:
-    """What a track says on the asset's timeline, sorted; overlapping cues are kept.
+    """What a track says on the asset's timeline, sorted; overlapping cues are kept, rolling ones folded.
 
+    A cue gives one segment for each of its speakers and sounds (``utterances.py``), all with its span.
     A side-car counts from the player's zero, an embedded stream by its PTS. ``offset_us`` moves all cues
     later. A cue that runs over an edge of the timeline is cut there and flagged ``cue_overruns``. One without
     words or readable times, one that does not end after its start and one outside the timeline are named in
@@ -152,7 +164,7 @@ def read_track(path: Path, asset: Asset, track: SubtitleTrack, *, offset_us: int
     """
     if track.path is None:
         return next(text for text in track_steps(path, asset, track, offset_us) if text is not None)
-    text, encoding = _decode_text(track.path)
+    text, encoding = _decode_text(track, track.path)
     try:
         cues = parse_cues(text, track.path.suffix.lower())
     except AssetError as error:
@@ -201,37 +213,51 @@ def _embedded_cues(stream: Any, packet: Any, count: int) -> list[Cue]:
     try:
         subtitle = stream.codec_context.decode2(packet)
     except av.FFmpegError:
-        return [Cue(where, start_us, None, "")]
-    # An event of ASS: eight fields before the words.
-    texts = [rect.ass.decode("utf-8", "replace").split(",", 8)[-1] for rect in subtitle or ()]
-    words = plain_text(" ".join(text for text in texts if not pysubs2.SSAEvent(text=text).is_drawing))
-    if not words:
+        return [Cue(where, start_us, None, ())]
+    # An event of ASS: eight fields before the words, of which the fourth is the speaker.
+    events = [rect.ass.decode("utf-8", "replace").split(",", 8) for rect in subtitle or ()]
+    said = [event for event in events if not pysubs2.SSAEvent(text=event[-1]).is_drawing]
+    lines = tuple(line for event in said for line in plain_lines(event[-1], _speaker(event)))
+    if not lines:
         return []
     end_us = start_us + to_us(packet.duration, stream.time_base) if packet.duration else None
-    return [Cue(where, start_us, end_us, words)]
+    return [Cue(where, start_us, end_us, lines)]
+
+
+def _speaker(event: list[str]) -> str | None:
+    return event[3].strip() or None if len(event) > 3 else None
 
 
 def _place(cues: list[Cue], shift_us: int, asset: Asset, track: SubtitleTrack, encoding: str) -> TrackText:
     timeline = Span(0, asset.duration_us)
     segments: list[SpeechSegment] = []
     rejected: list[str] = []
+    cues, folded = fold(cues)
     for cue in cues:
         placed = _on_timeline(cue, shift_us, timeline)
         if isinstance(placed, str):
             rejected.append(f"{cue.where}: {placed}: {cue.text[:60]!r}")
             continue
         span, is_cut = placed
-        segments.append(
-            SpeechSegment(
-                start_s=span.start_us / US,
-                end_s=span.end_us / US,
-                text=cue.text,
-                source=track.source,
-                language=track.language,
-                flags=("cue_overruns",) if is_cut else (),
-            )
-        )
-    return TrackText(sorted(segments, key=lambda s: (s.start_s, s.end_s)), rejected, encoding)
+        said = utterances(cue.lines)
+        if not said:
+            rejected.append(f"{cue.where}: no words: {cue.text[:60]!r}")
+        segments += [_segment(each, span, track, is_cut=is_cut) for each in said]
+    ordered = sorted(segments, key=lambda s: (s.start_s, s.end_s))
+    return TrackText(ordered, rejected, encoding, folded)
+
+
+def _segment(said: Utterance, span: Span, track: SubtitleTrack, *, is_cut: bool) -> SpeechSegment:
+    return SpeechSegment(
+        kind="sound" if said.is_sound else "speech",
+        start_s=span.start_us / US,
+        end_s=span.end_us / US,
+        text=said.text,
+        source=track.source,
+        language=track.language,
+        speaker=said.speaker,
+        flags=("cue_overruns",) if is_cut else (),
+    )
 
 
 def _on_timeline(cue: Cue, shift_us: int, timeline: Span) -> tuple[Span, bool] | str:
@@ -256,21 +282,9 @@ def _read(path: Path) -> bytes:
         raise AssetError(f"{path}: {error.strerror}") from None
 
 
-def _decode_text(path: Path) -> tuple[str, str]:
-    """Text of a side-car and its encoding: UTF-8, what a byte order mark says, else the best guess."""
-    import charset_normalizer
-
-    data = _read(path)
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return data.decode(encoding), encoding
-    except UnicodeDecodeError:
-        guesses = charset_normalizer.from_bytes(data)
-    best = guesses.best()
-    if best is None:
+def _decode_text(track: SubtitleTrack, path: Path) -> tuple[str, str]:
+    """Text of a side-car and its encoding."""
+    found = decode(_read(path), track.language)
+    if found is None:
         raise AssetError(f"{path}: its text encoding is not recognised; save it as UTF-8")
-    # By far the most common one, and easily taken for its neighbours where these read as well.
-    western = next((guess for guess in guesses if "cp1252" in guess.could_be_from_charset), None)
-    if western is not None and western.coherence >= best.coherence:
-        return str(western), "cp1252"
-    return str(best), best.encoding
+    return found

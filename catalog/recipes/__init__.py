@@ -33,6 +33,18 @@ def load_recipe(name_or_file: str) -> Recipe:
     return known[name_or_file]
 
 
+def recipe_text(name_or_file: str) -> str:
+    """The TOML text of a recipe that fits, with its comments.
+
+    Raises:
+        UnknownNameError, RecipeError: as :func:`load_recipe`.
+    """
+    name = load_recipe(name_or_file).name
+    if name_or_file in shipped():
+        return (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
+    return _read(name_or_file, "recipe")
+
+
 def load_profile(file: str | None) -> Profile:
     """The profile in a TOML file; the defaults where ``file`` is None."""
     return parse_toml(Profile, _read(file, "profile"), file) if file else Profile()

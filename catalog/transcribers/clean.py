@@ -8,40 +8,37 @@ Rules (bump ``CLEAN_VERSION`` when one changes, also in ``blocks.py`` or ``vad.p
 3. What is left is clamped into the block and sorted.
 4. A word without usable times takes the time that its neighbours leave, flagged the same way.
 5. Segments are joined and divided into sentences (``sentences.py``): an entry covers one, and no silence.
-6. ``repeated``: the same line at least ``SAME_LINES`` times in a row, or a loop inside a segment
-   (``loops.py``), both judged before rule 5. A chorus sung three times stays.
-7. ``unsure_speech``: the model gives silence a high probability and its words a low one.
+6. What looks invented is kept and flagged (``doubts.py``), judged before rule 5. A chorus sung three times
+   stays.
+7. ``unsure_language``: the language was detected with a probability below one half.
+8. A segment that is all in brackets or music notes is a ``sound``, not dialogue.
 
-Nothing is dropped without being counted: :class:`Cleaned` says how many were rejected, and why.
+Nothing is dropped without being counted: :class:`Cleaned` says how many were rejected or flagged, and why.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from evicat.catalog.transcribers.base import RawSegment, Transcriber
+from evicat.catalog.media.utterances import sound_only
+from evicat.catalog.transcribers.base import RawSegment, Stretches, Transcriber
 from evicat.catalog.transcribers.blocks import MAX_BLOCK_S, Piece, cut_blocks
-from evicat.catalog.transcribers.loops import is_loop, words_of
+from evicat.catalog.transcribers.doubts import doubts
+from evicat.catalog.transcribers.heard import SURE_LANGUAGE_FROM
+from evicat.catalog.transcribers.loops import words_of
 from evicat.catalog.transcribers.sentences import MIN_S, sentences
 from evicat.catalog.transcribers.word_times import placed_words
+from evicat.schemas.entry import SPEECH_WITHHELD
 from evicat.schemas.model import Model
 from evicat.schemas.records import SpeechSegment
 from evicat.schemas.span import US, Span
 
-CLEAN_VERSION = 1
-
-SAME_LINES = 4
-"""Chosen: a chorus comes three times; a line that Whisper invents every 30 s comes ten times in 5 min."""
-NO_SPEECH_FROM = 0.6
-"""Whisper's own threshold (``no_speech_threshold``)."""
-LOG_PROBABILITY_BELOW = -0.5
-"""Chosen: tiny.en gave -0.6 to -1.5 to words that it heard in noise, -0.3 to -0.5 to a telephone call."""
+CLEAN_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +48,18 @@ class Cleaned:
     segments: list[SpeechSegment]
     rejected: Counter[str]
 
+    @property
+    def withheld(self) -> Counter[str]:
+        """How many segments are kept for audit only, by flag; a segment with two flags counts for both."""
+        return Counter(flag for each in self.segments for flag in each.flags if flag in SPEECH_WITHHELD)
+
 
 def transcribe_pieces(
     transcriber: Transcriber[Model],
     pieces: Iterable[Piece],
     *,
     language: str | None = None,
+    stream_index: int | None = None,
     skip_starts: Collection[int] = (),
     max_block_s: float = MAX_BLOCK_S,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
@@ -65,8 +68,9 @@ def transcribe_pieces(
 
     ``pieces`` are as in :func:`~evicat.catalog.transcribers.blocks.cut_blocks`. The spans tile the timeline
     from 0 to the end of the sound, less the blocks that start at one of ``skip_starts`` (microseconds):
-    these are cut, not transcribed. ``turn`` is held for every call of the transcriber. A block without
-    speech has no segments and costs no call of the model.
+    these are cut, not transcribed. ``stream_index`` says which stream of the file the sound is. ``turn`` is
+    held for every call of the transcriber. A block without speech has no segments and costs no call of the
+    model.
 
     Raises:
         UsageError: the transcriber does not know ``language``, or its weights cannot be loaded.
@@ -78,11 +82,22 @@ def transcribe_pieces(
         if block.speech:
             with turn():
                 raw = transcriber.transcribe(block.samples, block.speech, language)
-        yield block.span, clean(raw, block.span, transcriber.component)
+        source = transcriber.component
+        yield block.span, clean(raw, block.span, source, speech=block.speech, stream_index=stream_index)
 
 
-def clean(raw: Sequence[RawSegment], block: Span, source: str) -> Cleaned:
-    """Segments that may be stored, from those of one block; ``source`` names the transcriber."""
+def clean(
+    raw: Sequence[RawSegment],
+    block: Span,
+    source: str,
+    *,
+    speech: Stretches | None = None,
+    stream_index: int | None = None,
+) -> Cleaned:
+    """Segments that may be stored, from those of one block; ``source`` names the transcriber.
+
+    ``speech`` are the stretches of the block with a voice; None: not known, so that nothing follows from it.
+    """
     rejected: Counter[str] = Counter()
     kept: list[_Timed] = []
     for index, segment in enumerate(raw):
@@ -92,8 +107,9 @@ def clean(raw: Sequence[RawSegment], block: Span, source: str) -> Cleaned:
         else:
             kept.append(_timed(raw, index, block.duration_us / US))
     kept.sort(key=lambda timed: (timed.start_s, timed.end_s))
-    flags = _flag_same_lines([timed.raw.text for timed in kept])
-    stored = [_stored(timed, block, source, flag) for timed, flag in zip(kept, flags, strict=True)]
+    doubted = doubts([(each.raw, each.start_s, each.end_s) for each in kept], block.duration_us / US, speech)
+    facts = {"source": source, "stream_index": stream_index}
+    stored = [_stored(timed, block, flags, facts) for timed, flags in zip(kept, doubted, strict=True)]
     segments = sorted(sentences(stored), key=lambda segment: (segment.start_s, segment.end_s))
     return Cleaned(segments, rejected)
 
@@ -140,39 +156,29 @@ def _clamp(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def _flag_same_lines(texts: list[str]) -> list[bool]:
-    """For every line whether it is one of at least ``SAME_LINES`` equal ones in a row."""
-    flags: list[bool] = []
-    for _, run in itertools.groupby(texts, key=words_of):
-        count = len(list(run))
-        flags += [count >= SAME_LINES] * count
-    return flags
+def _is_unsure_language(segment: RawSegment) -> bool:
+    probability = segment.language_probability
+    return probability is not None and probability < SURE_LANGUAGE_FROM
 
 
-def _is_unsure(segment: RawSegment) -> bool:
-    silence, words = segment.no_speech_probability, segment.average_log_probability
-    return (
-        silence is not None and silence >= NO_SPEECH_FROM and (words is None or words < LOG_PROBABILITY_BELOW)
-    )
-
-
-def _stored(timed: _Timed, block: Span, source: str, same_line: bool) -> SpeechSegment:
+def _stored(timed: _Timed, block: Span, doubted: tuple[str, ...], facts: dict[str, Any]) -> SpeechSegment:
     raw = timed.raw
     words, words_estimated = placed_words(raw.words, timed.start_s, timed.end_s, block.start_s)
     flags = {
-        "repeated": same_line or is_loop(raw.text),
-        "unsure_speech": _is_unsure(raw),
+        "unsure_language": _is_unsure_language(raw),
         "word_times_estimated": timed.estimated or words_estimated,
     }
+    described = sound_only(raw.text)
     return SpeechSegment(
+        kind="speech" if described is None else "sound",
         start_s=round(block.start_s + timed.start_s, 6),
         end_s=round(block.start_s + timed.end_s, 6),
-        text=raw.text.strip(),
-        words=tuple(words),
-        source=source,
+        text=described or raw.text.strip(),
+        words=tuple(words) if described is None else (),
         language=raw.language,
         language_probability=raw.language_probability,
         average_log_probability=raw.average_log_probability,
         no_speech_probability=raw.no_speech_probability,
-        flags=tuple(name for name, applies in flags.items() if applies),
+        flags=(*doubted, *(name for name, applies in flags.items() if applies)),
+        **facts,
     )

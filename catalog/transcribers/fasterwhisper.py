@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from evicat.catalog.transcribers.base import RawSegment, Samples, Stretches, Transcriber, primary_language
+from evicat.catalog.transcribers.heard import Heard, heard_at_ends, is_one_language
 from evicat.catalog.transcribers.joined import TrueTimes, join
 from evicat.catalog.weights import Weights, resolve
 from evicat.schemas.errors import UnknownNameError, UsageError
@@ -30,15 +31,17 @@ class FasterWhisperOptions(Model):
     temperatures: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(default=(0.0,), min_length=1)
     """Whisper's default tries up to 1.0 where an answer loops or is unlikely. Above 0 it draws at random, so
     that a run taken up again would differ from an unbroken one; what loops is flagged instead."""
-    language_detection_segments: int = Field(default=4, ge=1, le=60)
-    """Stretches of 30 s of speech that are asked for the language until one is sure of it."""
 
 
 class FasterWhisper(Transcriber[FasterWhisperOptions]):
-    """Takes ``model`` (CTranslate2 weights), ``compute_type`` and ``language`` of ``[speech]``."""
+    """Takes ``model`` (CTranslate2 weights), ``compute_type`` and ``language`` of ``[speech]``.
+
+    A language that is not given is detected for each block, at both ends of its speech. Where the two differ,
+    or one is unsure, Whisper asks anew for every 30 s, and each segment says its own language.
+    """
 
     component = "faster-whisper"
-    version = 1
+    version = 2
     options_class: ClassVar[type[Model]] = FasterWhisperOptions
 
     def __init__(self, speech: SpeechOptions, options: FasterWhisperOptions, profile: Profile) -> None:
@@ -58,11 +61,13 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
     ) -> list[RawSegment]:
         if not speech:
             return []
-        known = self._language(language or self.speech.language)
-        found, info = self._engine.transcribe(
-            join(samples, speech),
-            language=known,
-            language_detection_segments=self.options.language_detection_segments,
+        sound, known = join(samples, speech), self._language(language or self.speech.language)
+        heard = [Heard(known)] if known else heard_at_ends(sound, self._detected)
+        changes = not known and not is_one_language(heard)
+        found, _ = self._engine.transcribe(
+            sound,
+            language=heard[0].language,
+            multilingual=changes,
             beam_size=self.options.beam_size,
             temperature=self.options.temperatures,
             # What was said before must not decide what is heard next: one loop would run to the end.
@@ -72,8 +77,17 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
             word_timestamps=True,
             vad_filter=False,
         )
-        probability = None if known else float(info.language_probability)
-        return _restored(found, speech, info.language, probability)
+        whole = min(heard, key=lambda each: each.probability or 0)
+        return _restored(self._with_language(found, None if changes else whole), speech)
+
+    def _detected(self, sound: Samples) -> Heard:
+        language, probability, _ = self._engine.detect_language(sound)
+        return Heard(language, float(probability))
+
+    def _with_language(self, found: Iterable[Any], whole: Heard | None) -> Iterator[tuple[Any, Heard]]:
+        """Segments with the language of the block, or else with that of the 30 s that each was heard in."""
+        for segment in found:
+            yield segment, whole or self._engine.heard
 
     def _language(self, asked: str | None) -> str | None:
         """Whisper's code of the language, or None where it is to be detected."""
@@ -87,10 +101,11 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
 
 
 def _engine_class() -> type[WhisperModel]:
-    """The library's class, but for a fault of it (its issue 1342).
+    """The library's class, with the language that it has just heard, and without a fault (its issue 1342).
 
-    Where a single frame (10 ms) is left at the end of the sound, text can be made up for it. To align such
-    text divides by zero: an ``IndexError``, or the end of the process, depending on the platform.
+    ``heard`` is the language of the 30 s that the last segment came from; the library keeps it to itself.
+    The fault: where a single frame (10 ms) is left at the end of the sound, text can be made up for it. To
+    align such text divides by zero: an ``IndexError``, or the end of the process, depending on the platform.
     """
     from faster_whisper import WhisperModel
 
@@ -98,6 +113,9 @@ def _engine_class() -> type[WhisperModel]:
         def find_alignment(
             self, tokenizer: Any, text_tokens: list[Any], encoder_output: Any, num_frames: int, *rest: Any
         ) -> Any:
+            if self.model.is_multilingual:
+                token, probability = self.model.detect_language(encoder_output)[0][0]
+                self.heard = Heard(token[2:-2], float(probability))
             if num_frames < 2:
                 return [[] for _ in text_tokens]
             return super().find_alignment(tokenizer, text_tokens, encoder_output, num_frames, *rest)
@@ -126,13 +144,11 @@ def _load(weights: Weights, profile: Profile) -> WhisperModel:
         ) from error
 
 
-def _restored(
-    found: Iterable[Any], speech: Stretches, language: str, probability: float | None
-) -> list[RawSegment]:
+def _restored(found: Iterable[tuple[Any, Heard]], speech: Stretches) -> list[RawSegment]:
     """Segments of the joined stretches at their true times."""
     clock = TrueTimes(speech)
     segments = []
-    for whole in found:
+    for whole, heard in found:
         words = tuple(
             clock.word(word.start, word.end, word.word, float(word.probability)) for word in whole.words
         )
@@ -144,8 +160,8 @@ def _restored(
                 end_s=words[-1].end_s,
                 text=whole.text,
                 words=words,
-                language=language,
-                language_probability=probability,
+                language=heard.language,
+                language_probability=heard.probability,
                 average_log_probability=float(whole.avg_logprob),
                 no_speech_probability=float(whole.no_speech_prob),
             )

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from evicat.catalog.transcribers.base import RawSegment, Samples, Stretches, Transcriber, primary_language
+from evicat.catalog.transcribers.heard import Heard, heard_at_ends
 from evicat.catalog.transcribers.joined import TrueTimes, join
 from evicat.catalog.weights import checkpoint, file_digest
 from evicat.schemas.errors import MissingExtraError, RecipeError, UnknownNameError, UsageError
@@ -48,7 +49,7 @@ class OpenAIWhisper(Transcriber[OpenAIWhisperOptions]):
     """
 
     component = "openai-whisper"
-    version = 1
+    version = 2
     options_class: ClassVar[type[Model]] = OpenAIWhisperOptions
 
     def __init__(self, speech: SpeechOptions, options: OpenAIWhisperOptions, profile: Profile) -> None:
@@ -78,10 +79,10 @@ class OpenAIWhisper(Transcriber[OpenAIWhisperOptions]):
         if not speech:
             return []
         asked, sound = self._language(language or self.speech.language), join(samples, speech)
-        known, probability = (asked, None) if asked else self._detected(sound)
-        found = self._found(sound, known)
+        heard = Heard(asked) if asked else _likeliest(heard_at_ends(sound, self._detected))
+        found = self._found(sound, heard.language)
         clock = TrueTimes(speech)
-        segments = [_restored(whole, clock, known, probability) for whole in found["segments"]]
+        segments = [_restored(whole, clock, heard) for whole in found["segments"]]
         return [segment for segment in segments if segment.words]
 
     def _found(self, sound: Samples, language: str) -> Any:
@@ -112,7 +113,7 @@ class OpenAIWhisper(Transcriber[OpenAIWhisperOptions]):
             raise UnknownNameError("language", asked or "", list(LANGUAGES))
         return code
 
-    def _detected(self, sound: Samples) -> tuple[str, float]:
+    def _detected(self, sound: Samples) -> Heard:
         """The most likely language of the first 30 s of ``sound``, and its probability."""
         from whisper.audio import N_FRAMES, N_SAMPLES, log_mel_spectrogram, pad_or_trim
 
@@ -122,7 +123,7 @@ class OpenAIWhisper(Transcriber[OpenAIWhisperOptions]):
         with _quiet():
             _, likely = self._engine.detect_language(first.half() if half else first)
         code = max(likely, key=likely.__getitem__)
-        return code, float(likely[code])
+        return Heard(code, float(likely[code]))
 
 
 @contextmanager
@@ -139,7 +140,16 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _restored(whole: Any, clock: TrueTimes, language: str, probability: float | None) -> RawSegment:
+def _likeliest(ends: list[Heard]) -> Heard:
+    """One language for the block, since the package knows no change, with its probability over both ends."""
+    totals: dict[str, float] = {}
+    for end in ends:
+        totals[end.language] = totals.get(end.language, 0.0) + (end.probability or 0.0)
+    language = max(totals, key=totals.__getitem__)
+    return Heard(language, totals[language] / len(ends))
+
+
+def _restored(whole: Any, clock: TrueTimes, heard: Heard) -> RawSegment:
     words = tuple(
         clock.word(word["start"], word["end"], word["word"], float(np.clip(word["probability"], 0, 1)))
         for word in whole["words"]
@@ -149,8 +159,8 @@ def _restored(whole: Any, clock: TrueTimes, language: str, probability: float | 
         end_s=words[-1].end_s if words else None,
         text="".join(word.text for word in words),
         words=words,
-        language=language,
-        language_probability=probability,
+        language=heard.language,
+        language_probability=heard.probability,
         average_log_probability=float(whole["avg_logprob"]),
         no_speech_probability=float(whole["no_speech_prob"]),
     )

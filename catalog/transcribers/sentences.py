@@ -51,8 +51,12 @@ def _runs_on(first: SpeechSegment, second: SpeechSegment) -> bool:
         and not _ends_sentence(first.words[-1])
         and 0 <= second.words[0].start_s - first.words[-1].end_s < PAUSE_S
         and second.end_s - first.start_s <= LONGEST_S
-        and (first.flags, first.language, first.speaker) == (second.flags, second.language, second.speaker)
+        and _manner(first) == _manner(second)
     )
+
+
+def _manner(segment: SpeechSegment) -> tuple[object, ...]:
+    return segment.kind, segment.flags, segment.language, segment.speaker
 
 
 def _join(first: SpeechSegment, second: SpeechSegment) -> SpeechSegment:
@@ -66,6 +70,7 @@ def _join(first: SpeechSegment, second: SpeechSegment) -> SpeechSegment:
                 min, first.average_log_probability, second.average_log_probability
             ),
             "no_speech_probability": _worse(max, first.no_speech_probability, second.no_speech_probability),
+            "language_probability": _worse(min, first.language_probability, second.language_probability),
         }
     )
 

@@ -14,7 +14,8 @@ from evicat.catalog.describers.sight import Sight
 from evicat.catalog.job import plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.identity import hash_file
-from evicat.catalog.stages import embed, narrate, see, transcribe
+from evicat.catalog.seeing import see
+from evicat.catalog.stages import embed, narrate, transcribe
 from evicat.schemas.entry import Outcome, WindowResult
 from evicat.schemas.errors import DecoderCrashedError, WindowError
 from evicat.schemas.grid import windows
@@ -45,6 +46,8 @@ subtitles = "only"
 
 class MemorySink:
     """Fulfils ``Sink`` with dicts, and counts."""
+
+    retry: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.names: list[tuple[str, str]] = []
@@ -165,9 +168,9 @@ def test_our_own_fault_is_raised_keeps_what_was_made_and_is_continued(film, sink
 
 
 def test_a_file_that_breaks_half_way_fails_what_is_left_of_it(film, sink, monkeypatch) -> None:
-    from evicat.catalog import stages
+    from evicat.catalog import seeing
 
-    real = stages.read_windows
+    real = seeing.read_windows
 
     def breaking(*args, **options):
         for number, shown in enumerate(real(*args, **options)):
@@ -175,7 +178,7 @@ def test_a_file_that_breaks_half_way_fails_what_is_left_of_it(film, sink, monkey
                 raise DecoderCrashedError("film.mp4: the decoding process died (SIGSEGV)")
             yield shown
 
-    monkeypatch.setattr(stages, "read_windows", breaking)
+    monkeypatch.setattr(seeing, "read_windows", breaking)
     with _kit(LOOK) as kit:
         job = _job(film, kit)
         see(job, kit, sink)

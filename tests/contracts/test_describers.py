@@ -147,12 +147,6 @@ def test_it_is_deterministic_whatever_came_before(describer):
     assert describer.describe(window(describer)) == first
 
 
-def test_several_windows_give_what_each_gives_alone(describer):
-    given = [window(describer), empty(describer), window(describer, start_s=300)]
-    assert describer.describe_many(given) == [describer.describe(one) for one in given]
-    assert describer.describe_many([]) == []
-
-
 def test_boxes_are_at_times_of_shown_frames(describer):
     given = window(describer)
     record = describer.describe(given).record

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -66,6 +68,144 @@ def equal_part() -> Callable[[Path], pl.DataFrame]:
         return entries.sort("entry_id").select("entry_id", *EQUAL.split())
 
     return read
+
+
+RERUN_RECIPE = """
+name = "rerun"
+[[scales]]
+kind = "local"
+window_seconds = 2
+describer = "sight"
+frames = { per_window = 2, max_width = 64 }
+options = { ocr_frames = 0 }
+[[scales]]
+kind = "narrative"
+window_seconds = 4
+describer = "digest"
+[speech]
+subtitles = "only"
+"""
+"""Loads no weights. Narratives read local entries and speech."""
+
+
+@pytest.fixture(scope="session")
+def colour_clips(tmp_path_factory: pytest.TempPathFactory, ffmpeg: Path) -> dict[str, Path]:
+    """Clips of 8 s: a brown box on a colour that changes every 2 s, so that no two windows read alike."""
+    folder = tmp_path_factory.mktemp("colours")
+    orders = {
+        "red": "red lime blue white",
+        "blue": "blue orange lime black",
+        "grey": "gray cyan magenta yellow",
+    }
+    box = "drawbox=x=8:y=8:w=30:h=24:color=brown:t=fill"
+    for name, colours in orders.items():
+        inputs = [["-f", "lavfi", "-i", f"color={one}:s=64x48:r=5:d=2,{box}"] for one in colours.split()]
+        flat = [part for one in inputs for part in one]
+        command = [ffmpeg, "-loglevel", "error", *flat, "-filter_complex", "concat=n=4", "-g", "5"]
+        subprocess.run([*map(str, command), str(folder / f"{name}.mp4")], check=True)
+    return {name: folder / f"{name}.mp4" for name in orders}
+
+
+class Rerun:
+    """A media folder, its catalog, and a count of what describers were called for."""
+
+    def __init__(self, folder: Path, clips: dict[str, Path]) -> None:
+        self.folder = folder
+        self.media = folder / "media"
+        self.media.mkdir(parents=True)
+        self.clips = clips
+        self.catalog = folder / "catalog"
+        self.recipe = folder / "rerun.toml"
+        self.recipe.write_text(RERUN_RECIPE)
+        self.profile = ""
+        self.calls: list[tuple[str, int]] = []
+        self.failing: dict[tuple[str, int], Exception] = {}
+
+    def put(self, name: str, clip: str = "red") -> Path:
+        path = self.media / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(self.clips[clip], path))
+
+    def index(self, *paths: Path, retry: tuple[str, ...] = (), catalog: Path | None = None, **limits: object):
+        """Run the flow over the media folder, or over ``paths``; its summary."""
+        from evicat.flows.ingest import ingest
+        from evicat.flows.limits import Limits
+
+        wanted = [str(path) for path in paths or [self.media]]
+        where, profile = str(catalog or self.catalog), self.profile or None
+        return ingest(wanted, where, str(self.recipe), profile, list(retry), Limits(**limits))
+
+    def start_other(self, *paths: Path, stop_at: int) -> subprocess.Popen[str]:
+        """Index ``paths`` in another process, which waits before its call number ``stop_at``."""
+        from prefect.settings import PREFECT_API_URL
+
+        child = Path(__file__).with_name("rerun_child.py")
+        arguments = [self.recipe, self.profile, self.catalog, stop_at, *paths]
+        return subprocess.Popen(
+            [sys.executable, str(child), *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PREFECT_API_URL": PREFECT_API_URL.value()},
+            start_new_session=True,
+        )
+
+    def made_by(self, work: Callable[[], object]) -> list[tuple[str, int]]:
+        """The calls that ``work`` makes: ``(component, start of the window in seconds)``."""
+        before = len(self.calls)
+        work()
+        return sorted(self.calls[before:])
+
+    def describe(self, component: str, real: Callable[..., object], window: object) -> object:
+        key = component, window.span.start_us // 1_000_000
+        self.calls.append(key)
+        if key in self.failing:
+            raise self.failing[key]
+        return real(window)
+
+    def texts(self, video: str) -> list[str]:
+        """Local texts of a video in the default view."""
+        from evicat.catalog.query import Catalog
+
+        return Catalog.open(str(self.catalog)).entries(video, kind="local")["text"].to_list()
+
+    def shown(self) -> set[str]:
+        """Videos whose entries are in the default view."""
+        from evicat.catalog.query import Catalog
+
+        return set(Catalog.open(str(self.catalog)).entries()["video"])
+
+    def coverage(self, catalog: Path | None = None) -> pl.DataFrame:
+        rows = pl.from_arrow(Reader.open(catalog or self.catalog).dataset("coverage").to_table())
+        return rows.sort("unit_id", "start_s")
+
+
+@pytest.fixture(scope="session")
+def new_rerun(prefect_server: None, colour_clips: dict[str, Path]) -> Callable[[Path], Rerun]:
+    """Makes a library in a folder, for fixtures that many tests share; nothing is counted."""
+    return lambda folder: Rerun(folder, colour_clips)
+
+
+@pytest.fixture
+def rerun(
+    prefect_server: None,
+    tmp_path: Path,
+    colour_clips: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Rerun:
+    """A library to index again and again, with describers that count their calls and fail where told to."""
+    from evicat.catalog.describers.digest import Digest
+    from evicat.catalog.describers.sight import Sight
+
+    made = Rerun(tmp_path, colour_clips)
+    for kind in (Sight, Digest):
+        real = kind.describe
+        monkeypatch.setattr(
+            kind,
+            "describe",
+            lambda self, window, real=real: made.describe(self.component, partial(real, self), window),
+        )
+    return made
 
 
 @pytest.fixture(scope="session")

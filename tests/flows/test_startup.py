@@ -56,6 +56,9 @@ def call(*arguments: str, cwd: Path) -> tuple[int, list[str], str]:
         ("show film.mp4 --catalog s3://bucket/c", 2, "local folders"),
         ("search x --catalog gone", 2, "is not a catalog"),
         ("status --catalog gone", 2, "is not a catalog"),
+        ("snapshot create --help", 0, "--note"),
+        ("snapshot list --catalog gone", 2, "is not a catalog"),
+        ("snapshot create x --catalog gone", 2, "is not a catalog"),
         ("doctor --recipe gone.toml", 2, "cannot read recipe"),
     ],
 )
@@ -72,7 +75,7 @@ def test_help_recipes_and_usage_errors_import_nothing_heavy(
 
 def test_a_heavy_import_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "evicat.json").write_text('{"format": "evicat-catalog", "schema": 1}')
+    (tmp_path / "c" / "evicat.json").write_text('{"format": "evicat-catalog", "schema": 2}')
     code, imported, printed = call("show", "film.mp4", "--catalog", "c", cwd=tmp_path)
     assert code == 3, printed  # its head is missing: an IntegrityError of the reader
     assert "polars" in imported

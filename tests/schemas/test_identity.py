@@ -53,3 +53,16 @@ def test_a_condition_is_part_of_the_entry_id() -> None:
         asset_id="a" * 32, producer_id="b" * 32, kind="local", scale="local-10s", condition_id="c" * 32
     )
     assert entry_id(unit, 5, 0) == f"{'a' * 12}.{'b' * 8}.{'c' * 8}.local-10s.00000000000005.00"
+
+
+def test_a_changed_copy_has_an_id_of_its_own():
+    before = BASE.producer_id
+    assert BASE.model_copy(update={"version": 2}).producer_id != before
+    assert BASE.model_copy().producer_id == before
+
+
+def test_an_id_that_was_asked_for_is_no_part_of_the_value():
+    fresh = Producer.model_validate(BASE.model_dump())
+    assert BASE.producer_id
+    assert fresh == BASE
+    assert fresh.model_dump_json() == BASE.model_dump_json()

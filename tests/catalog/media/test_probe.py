@@ -171,7 +171,7 @@ def test_what_is_no_media_is_named_with_its_reason(make, kit, cut_off, tmp_path:
         "rand.mp4": (random.Random(7).randbytes(4096), "not media|decodes"),
         "nomoov.mp4": (make("src.mp4").read_bytes()[:20_000], "not media"),
         "cover.jpg": (make("cover.jpg").read_bytes(), "not a video or sound file"),
-        "film.srt": (b"1\n00:00:01,000 --> 00:00:02,000\nHi\n", "neither picture nor sound"),
+        "film.srt": (b"1\n00:00:01,000 --> 00:00:02,000\nHi\n", "may be 'srt', its name says otherwise"),
         "list.m3u8": (
             b"#EXTM3U\n#EXTINF:1,\nhttp://localhost/a.ts\n#EXT-X-ENDLIST\n",
             "not a video|not media",

@@ -209,7 +209,11 @@ not said
 """
     (tmp_path / "film.vtt").write_text(content)
     text = read(tmp_path / "film.vtt", of=asset(7200))
-    assert spoken(text) == [(62.5, 64.0, "Where are you? <here> & there"), (3600.0, 3601.0, "42")]
+    assert [(s.start_s, s.end_s, s.speaker, s.text) for s in text.segments] == [
+        (62.5, 64.0, "Anna", "Where are you?"),
+        (62.5, 64.0, None, "<here> & there"),
+        (3600.0, 3601.0, None, "42"),
+    ]
     assert text.rejected == []
 
 

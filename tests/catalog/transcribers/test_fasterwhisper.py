@@ -21,7 +21,7 @@ def speech_options(**changes) -> SpeechOptions:
 
 
 class Engine:
-    """Stands for a multilingual model: notes what it gets, answers with two words."""
+    """Stands for a multilingual model: notes what it gets, hears German, answers with two words."""
 
     supported_languages = ("de", "en")
 
@@ -33,7 +33,11 @@ class Engine:
         self.audio, self.asked = audio, asked
         words = [SimpleNamespace(start=a, end=b, word=" ja", probability=0.5) for a, b in self.words]
         whole = SimpleNamespace(text=" ja ja", words=words, avg_logprob=-0.25, no_speech_prob=0.125)
-        return iter([whole]), SimpleNamespace(language=asked["language"] or "de", language_probability=0.75)
+        return iter([whole]), None
+
+    def detect_language(self, audio):
+        self.detected = audio
+        return "de", 0.75, []
 
 
 def transcriber(engine: Engine, **changes) -> FasterWhisper:
@@ -47,9 +51,9 @@ def test_language_is_detected_on_speech_alone_and_stored_with_its_probability():
     samples = np.zeros(60 * RATE, np.float32)
     samples[37 * RATE : 40 * RATE] = 0.5
     (segment,) = transcriber(engine).transcribe(samples, ((37 * RATE, 40 * RATE),))
-    assert engine.asked["language"] is None
-    assert len(engine.audio) == 3 * RATE
-    assert engine.audio.min() == 0.5
+    assert (engine.asked["language"], engine.asked["multilingual"]) == ("de", False)
+    assert len(engine.audio) == len(engine.detected) == 3 * RATE
+    assert engine.audio.min() == engine.detected.min() == 0.5
     assert (segment.language, segment.language_probability) == ("de", 0.75)
     assert (segment.start_s, segment.end_s) == (37.5, 38.5)
 

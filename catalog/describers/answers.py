@@ -1,0 +1,171 @@
+"""From what a model said to a checked answer. Nothing is mended or guessed: what does not fit is an error.
+
+The schema goes to the engine too, but a server may ignore it, so everything is checked again here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from evicat.catalog.transcribers.loops import is_loop, words_of
+from evicat.schemas.errors import AnswerError
+from evicat.schemas.recipe import problem
+
+A = TypeVar("A", bound="Answer")
+
+SAME_SENTENCE: Final = 3
+"""Times that one sentence of four or more words may come in an answer."""
+SAME_ITEMS: Final = 0.5
+"""Share of equal items from which a list of four or more is a loop."""
+
+_THOUGHTS: Final = re.compile(r"\A(?!\s*\{)\s*(?:<think>)?(?:(?!<think>).)*?</think>", re.DOTALL)
+_FENCED: Final = re.compile(r"\A```(?:json|JSON)?\s*\n?(.*?)\n?\s*```\Z", re.DOTALL)
+_SENTENCES: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+_NOT_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
+_JSON: Final = json.JSONDecoder(parse_constant=lambda name: _no_number(name))
+
+
+class Answer(BaseModel):
+    """What a model is asked for. Every field is required, and none is converted."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank")
+    return text
+
+
+Filled = Annotated[str, Field(min_length=1), AfterValidator(_filled)]
+"""Text that is not blank."""
+
+
+class CutAnswerError(AnswerError):
+    """The answer ends before its JSON does."""
+
+
+def schema_of(answer: type[Answer]) -> dict[str, Any]:
+    """The JSON schema that the engine is told, without the titles that pydantic makes up."""
+    schema = _untitled(answer.model_json_schema())
+    if not isinstance(schema, dict):
+        raise TypeError(f"the schema of {answer.__name__} is not an object")
+    return schema
+
+
+def _untitled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untitled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: item for key, item in value.items() if key != "description"}
+    if isinstance(kept.get("title"), str):
+        del kept["title"]
+    return {key: _untitled(item) for key, item in kept.items()}
+
+
+def read_answer(text: str, answer: type[A]) -> tuple[A, bool]:
+    """The answer in ``text``, and whether characters had to be replaced that no text may hold.
+
+    A block of thoughts before it and a fence around it are taken off.
+
+    Raises:
+        CutAnswerError: the text ends before the JSON does.
+        AnswerError: it is not exactly one JSON object, breaks the schema, or repeats itself.
+    """
+    found = _object(text)
+    cleaned = _cleaned(found)
+    try:
+        made = answer.model_validate(cleaned)
+    except ValidationError as error:
+        lines = [problem(item).strip() for item in error.errors()[:5]]
+        raise AnswerError(
+            "the answer breaks its schema: " + "; ".join(line[:200] for line in lines)
+        ) from None
+    if why := repetition(cleaned):
+        raise AnswerError(f"the answer repeats itself: {why}")
+    return made, cleaned != found
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The one JSON object that ``text`` is."""
+    bare = _THOUGHTS.sub("", text).strip()
+    if bare.startswith("<think>"):
+        raise CutAnswerError("the answer ends within the model's thoughts")
+    fenced = _FENCED.match(bare)
+    bare = fenced[1].strip() if fenced else bare.removeprefix("```json").strip()
+    if not bare:
+        raise AnswerError("the answer is empty")
+    try:
+        value, end = _JSON.raw_decode(bare)
+    except json.JSONDecodeError as error:
+        if bare.startswith("{") and _is_cut(bare, error):
+            raise CutAnswerError(
+                f"the answer ends before its JSON does, after {len(bare)} characters"
+            ) from None
+        raise AnswerError(f"the answer is not JSON: {error.msg} at character {error.pos}") from None
+    except (RecursionError, ValueError) as error:
+        raise AnswerError(f"the answer is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise AnswerError(f"the answer is not a JSON object but {bare[:20]!r}")
+    if bare[end:].strip():
+        raise AnswerError(f"the answer goes on after its JSON object, with {bare[end:].strip()[:40]!r}")
+    return value
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Whether more text could have made it JSON: it failed at the end, or in a string that never ends."""
+    return error.pos >= len(text) or error.msg.startswith("Unterminated string")
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _cleaned(value: Any) -> Any:
+    """The same with lone surrogates and NUL replaced: neither can be stored as text."""
+    if isinstance(value, str):
+        return _NOT_TEXT.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+    return value
+
+
+def repetition(value: Any) -> str:
+    """What of an answer repeats itself as no describer would; empty where nothing does."""
+    for text in _texts(value):
+        sentences = [part for part in _SENTENCES.split(text) if part]
+        if loop := next(filter(is_loop, sentences), ""):
+            return f"{loop[:60]!r} ..."
+        for words, times in Counter(map(words_of, sentences)).items():
+            if times > SAME_SENTENCE and len(words) >= 4:
+                return f"{times} times {' '.join(words)[:60]!r}"
+    for items in _lists(value):
+        distinct = {json.dumps(item, sort_keys=True).casefold() for item in items}
+        if len(items) >= 4 and len(distinct) <= SAME_ITEMS * len(items):
+            return f"a list of {len(items)} has {len(distinct)} different items"
+    return ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    if isinstance(value, list):
+        yield value
+    if isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _lists(item)

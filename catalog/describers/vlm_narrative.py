@@ -1,0 +1,103 @@
+"""The narrative describer on a vision-language model: what happens in a window, told on from the one before.
+
+After ASSEMBLE, App. A and H: frames, dialogue with times, the previous narrative and a running cast make one
+paragraph. It does not read local entries.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evicat.schemas.model import Model
+from evicat.schemas.records import NarrativeRecord
+
+from .answers import Answer, Filled
+from .base import Past, Reads, WindowInput
+from .cast import Seen, running_cast
+from .chat import ChatDescriber, ChatOptions, Made, Told
+from .quotes import quoted
+from .shown_times import ShownTimes
+from .words import one_line, short_span
+
+
+class VlmNarrativeOptions(ChatOptions):
+    """Which model tells longer windows, and what it is shown of what came before."""
+
+    past_characters: int = Field(default=1500, ge=0, le=5000)
+    """Characters of the previous narrative that are shown: its end, for the story goes on from there."""
+    max_cast: int = Field(default=20, ge=1, le=40)
+    """Members of the running cast that are kept: who is in the window, then who was seen last."""
+
+
+class Appearance(Answer):
+    """Somebody in the stretch."""
+
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    descriptor: Annotated[str, Field(max_length=160)]
+    formerly: Annotated[str, Field(max_length=80)]
+
+
+class NarrativeAnswer(Answer):
+    """What the model is asked for."""
+
+    narrative: Annotated[Filled, Field(max_length=6000)]
+    cast: Annotated[list[Appearance], Field(max_length=20)]
+
+
+class VlmNarrative(ChatDescriber[VlmNarrativeOptions, NarrativeAnswer]):
+    """Has a vision-language model tell a window in one paragraph, with the dialogue and what came before."""
+
+    component: ClassVar[str] = "vlm-narrative"
+    version: ClassVar[int] = 1
+    kind: ClassVar[Literal["local", "narrative"]] = "narrative"
+    reads: frozenset[Reads] = frozenset({"frames", "speech", "past"})
+    options_class: ClassVar[type[Model]] = VlmNarrativeOptions
+    answer_class = NarrativeAnswer
+    prompt: ClassVar[str] = "narrative"
+
+    def told(self, window: WindowInput) -> Told:
+        before = self._before(window)
+        dialogue = self.dialogue(window, before)
+        return Told(f"{before}\n\n{dialogue.text}", dialogue.flags, dialogue.notes)
+
+    def made(self, window: WindowInput, answer: NarrativeAnswer, times: ShownTimes) -> Made:
+        text = one_line(answer.narrative)
+        seen = [
+            Seen(name, one_line(one.descriptor), one_line(one.formerly))
+            for one in answer.cast
+            if (name := one_line(one.name))
+        ]
+        known = window.past.cast if window.past else ()
+        cast = running_cast(known, seen, window.span, self.options.max_cast)
+        heard, _ = self.heard(window, self._before(window))
+        rests_on = tuple(quoted(window.entries, heard))
+        return Made(NarrativeRecord(narrative=text, cast=cast, rests_on=rests_on), text)
+
+    def _before(self, window: WindowInput) -> str:
+        """What is told ahead of the dialogue."""
+        return f"{self._past(window)}\n\nThis stretch: {short_span(window.span)}."
+
+    def _past(self, window: WindowInput) -> str:
+        past = window.past
+        if past is None:
+            if window.span.start_us == 0:
+                return "This is the beginning of the video; nothing came before."
+            return "Nothing before this stretch was described, so nobody is known yet."
+        lines = [f"What came before ({short_span(past.span)}): {self._end_of(past)}"]
+        if past.span.end_us < window.span.start_us:
+            gap = f"{(window.span.start_us - past.span.end_us) / 1e6:.0f}"
+            lines.append(f"The {gap} seconds between that and this stretch were not described.")
+        if past.cast:
+            members = [f"- {m.name}: {m.descriptor}" if m.descriptor else f"- {m.name}" for m in past.cast]
+            lines += ["", "Cast so far:", *members]
+        return "\n".join(lines)
+
+    def _end_of(self, past: Past) -> str:
+        """The end of the previous narrative, from the start of a word on."""
+        most = self.options.past_characters
+        if len(past.narrative) <= most:
+            return past.narrative
+        end = past.narrative[len(past.narrative) - most + len("... ") :] if most > len("... ") else ""
+        return "... " + end.partition(" ")[2] if " " in end else end

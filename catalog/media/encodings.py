@@ -1,0 +1,93 @@
+"""The text encoding of a subtitle file: Unicode where it is, else the likeliest of those that people use.
+
+Old encodings cannot be told apart by their bytes alone, so ``charset-normalizer`` judges which reading looks
+like a language. It is asked only about encodings in which subtitles are written, and where the file's name
+says its language, only about that language's own.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OF_LANGUAGE = {
+    "cp1250": "bs cs hr hu pl ro sk sl sq",
+    "cp1251": "be bg kk mk mn ru sr uk",
+    "cp1252": "af ca da de en es eu fi fo fr ga gl id is it ms nb nl nn no pt sv",
+    "cp1253": "el",
+    "cp1254": "az tr",
+    "cp1255": "he yi",
+    "cp1256": "ar fa ur",
+    "cp1257": "et lt lv",
+    "cp1258": "vi",
+    "cp874": "th",
+    "koi8_r": "ru",
+    "koi8_u": "uk",
+    "gb18030": "zh",
+    "big5": "zh",
+    "cp932": "ja",
+    "euc_jp": "ja",
+    "cp949": "ko",
+}
+"""Python's name of an encoding -> ISO 639-1 codes of the languages that are written in it."""
+_ONLY_BY_LANGUAGE = frozenset({"cp1254", "cp1257", "cp1258", "koi8_u"})
+"""Rare, and close to others: not thought of unless the language is known."""
+_WESTERN = "cp1252"
+_JAPANESE = ("cp932", "euc_jp")
+_HIRAGANA = re.compile("[\u3041-\u3096]")
+_HIRAGANA_SHARE = 0.2
+"""Chosen: of Japanese letters, about half; Chinese and Korean bytes read as Japanese give next to none."""
+
+
+def decode(data: bytes, language: str | None = None) -> tuple[str, str] | None:
+    """The text of ``data`` and Python's name of its encoding; None where none fits.
+
+    ``language``: of the text, where it is known (ISO 639-1, or BCP 47).
+    """
+    encoding = _unicode(data)
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return _japanese(data) or _guessed(data, language)
+
+
+def _unicode(data: bytes) -> str:
+    """UTF-16 by its byte order mark, or by the zeros that plain letters and digits have in it; else UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    zeros = data.count(0)
+    if not zeros or 4 * zeros < len(data):
+        return "utf-8-sig"
+    return "utf-16-le" if data[1::2].count(0) > zeros // 2 else "utf-16-be"
+
+
+def _japanese(data: bytes) -> tuple[str, str] | None:
+    """Read as Japanese where that gives hiragana: short texts are often taken for Korean."""
+    for encoding in _JAPANESE:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        letters = sum(1 for character in text if character.isalpha())
+        if len(_HIRAGANA.findall(text)) >= _HIRAGANA_SHARE * max(1, letters):
+            return text, encoding
+    return None
+
+
+def _guessed(data: bytes, language: str | None) -> tuple[str, str] | None:
+    import charset_normalizer
+
+    guesses = charset_normalizer.from_bytes(data, cp_isolation=_candidates(language))
+    best = guesses.best()
+    if best is None:
+        return _guessed(data, None) if language else None
+    # By far the most common one, and easily taken for its neighbours where these read as well.
+    western = next((guess for guess in guesses if _WESTERN in guess.could_be_from_charset), None)
+    if western is not None and western.coherence >= best.coherence:
+        return str(western), _WESTERN
+    return str(best), best.encoding
+
+
+def _candidates(language: str | None) -> list[str]:
+    primary = (language or "").split("-")[0]
+    own = [name for name, languages in _OF_LANGUAGE.items() if primary in languages.split()]
+    return own or [name for name in _OF_LANGUAGE if name not in _ONLY_BY_LANGUAGE]
