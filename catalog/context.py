@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from evicat.schemas.entry import SPEECH_WITHHELD, Entry
 from evicat.schemas.model import content_hash
+from evicat.schemas.records import CastMember
 from evicat.schemas.span import Span
 
 
@@ -26,6 +27,11 @@ def embedded_in(chunk: Span, entries: Iterable[Entry]) -> list[Entry]:
     return [
         entry for entry in entries if entry.span.start_us in chunk and not SPEECH_WITHHELD & set(entry.flags)
     ]
+
+
+def past_texts(narrative: str, cast: Iterable[CastMember]) -> list[str]:
+    """What a narrative reads of the one before it, as it goes into the hash."""
+    return [narrative, *(member.model_dump_json() for member in cast)]
 
 
 def context_hash(entries: Iterable[Entry], past: Sequence[str] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from evicat.catalog.context import context_hash, shown_in
+from evicat.catalog.context import context_hash, past_texts, shown_in
 from evicat.catalog.describers.base import Describer, Past, WindowInput
 from evicat.catalog.entries import described
 from evicat.catalog.job import Job
@@ -35,12 +35,8 @@ def window_input(
 
 def hash_of(window: WindowInput) -> str:
     """Hash of what the window reads beside its pixels."""
-    return context_hash(window.entries, past_text(window.past))
-
-
-def past_text(past: Past | None) -> list[str]:
-    """What a narrative reads of the one before it, as it goes into the hash."""
-    return [past.narrative, *(member.model_dump_json() for member in past.cast)] if past else []
+    past = window.past
+    return context_hash(window.entries, past_texts(past.narrative, past.cast) if past else ())
 
 
 def past_of(result: WindowResult) -> Past | None:

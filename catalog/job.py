@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from evicat.schemas.asset import Asset
 from evicat.schemas.errors import AssetError
 from evicat.schemas.grid import windows
 from evicat.schemas.identity import Producer, Unit
+from evicat.schemas.model import content_hash
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
 
@@ -27,6 +29,8 @@ class Job:
     asset: Asset
     track: SubtitleTrack | None
     subtitle_offset_us: int
+    language: str | None
+    """What is spoken; None: to be detected."""
     inputs_hash: str
     """Hash of what speech, and what reads it, reads beside the asset's bytes."""
     kit: Kit = field(repr=False)
@@ -37,13 +41,15 @@ class Job:
 
     @cached_property
     def local(self) -> dict[str, Unit]:
-        """A picture scale without a picture stream has no unit."""
-        producers = self.kit.local.items() if self.asset.video else ()
-        return {name: _unit(self.asset, made, self._read_by(made)) for name, made in producers}
+        """One that shows frames has no unit without a picture stream."""
+        made = {n: _unit(self.asset, made, self._read_by(made)) for n, made in self.kit.local.items()}
+        return {name: unit for name, unit in made.items() if self._can_show(name)}
 
     @cached_property
     def narrative(self) -> dict[str, Unit]:
-        return {n: _unit(self.asset, made, self.inputs_hash) for n, made in self.kit.narrative.items()}
+        """One that shows frames has no unit without a picture stream."""
+        made = {n: _unit(self.asset, made, self.inputs_hash) for n, made in self.kit.narrative.items()}
+        return {name: unit for name, unit in made.items() if self._can_show(name)}
 
     @property
     def timeline(self) -> Span:
@@ -73,6 +79,9 @@ class Job:
         wanted = [*self.units, *(self.embedding(kit, unit) for unit in self.units)]
         return all(sink.is_complete(unit) for unit in wanted if unit is not None)
 
+    def _can_show(self, scale: str) -> bool:
+        return self.asset.video is not None or "frames" not in self.kit.describers[scale].reads
+
     def _read_by(self, producer: Producer) -> str:
         """Hash of what a producer of entries reads beside the asset's bytes; few local ones hear speech."""
         hears = self.kit.speech is not None and self.kit.speech.producer_id in producer.reads
@@ -82,8 +91,7 @@ class Job:
         """What the units read beside the asset's bytes, by producer."""
         inputs: dict[str, str] = {}
         for source in kit.sources:
-            is_picture = source.kind == "local"
-            if is_picture and not self.asset.video:
+            if source.kind != "speech" and not self._can_show(source.scale):
                 continue
             read = self._read_by(source)
             inputs[source.producer_id] = read
@@ -93,26 +101,43 @@ class Job:
 
 
 def plan(
-    asset: Asset, path: Path, kit: Kit, *, subtitle: Path | None = None, subtitle_offset_us: int = 0
+    asset: Asset,
+    path: Path,
+    kit: Kit,
+    *,
+    subtitle: Path | None = None,
+    subtitle_offset_us: int = 0,
+    language: str | None = None,
 ) -> Job:
     """The units of ``asset``. No media is opened; the folder is looked through for subtitles.
 
     ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
+    ``language`` is what is spoken in this file; None: as the recipe says.
     """
     speech = kit.recipe.speech
     track = None
     if speech and speech.subtitles != "never":
-        sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
-        track = choose_track(sidecars, asset.subtitles, speech.languages)
-    inputs = _inputs_hash(track, subtitle_offset_us) if track else ""
-    return Job(path, asset, track, subtitle_offset_us, inputs, kit)
+        track = subtitle_track(path, asset, speech.languages, subtitle)
+    inputs = speech_inputs(track, subtitle_offset_us, language) if speech else ""
+    spoken = language or (speech.language if speech else None)
+    return Job(path, asset, track, subtitle_offset_us, spoken, inputs, kit)
 
 
-def _inputs_hash(track: SubtitleTrack, offset_us: int) -> str:
+def subtitle_track(
+    path: Path, asset: Asset, languages: Sequence[str], subtitle: Path | None
+) -> SubtitleTrack | None:
+    """The subtitles that are read of a video: those named, beside it, or inside it."""
+    sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
+    return choose_track(sidecars, asset.subtitles, tuple(languages))
+
+
+def speech_inputs(track: SubtitleTrack | None, offset_us: int, language: str | None) -> str:
+    """Hash of what speech reads beside the asset's bytes; ``language``: where it is said of this file."""
     try:
-        return track.inputs_hash(offset_us)
+        inputs = track.inputs_hash(offset_us) if track else ""
     except AssetError:
-        return "unreadable"  # the speech stage says why; when it becomes readable, that stage runs again
+        inputs = "unreadable"  # the speech stage says why; when it becomes readable, that stage runs again
+    return content_hash([inputs, language]) if language else inputs
 
 
 def _unit(asset: Asset, producer: Producer, inputs_hash: str = "") -> Unit:

@@ -21,6 +21,7 @@ from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
 from evicat.catalog.transcribers.loaders import load_transcriber
+from evicat.schemas.errors import EvicatError
 from evicat.schemas.identity import ModelRef, Producer
 from evicat.schemas.recipe import Profile, Recipe, Scale
 
@@ -66,6 +67,9 @@ class Kit:
             describer.bind(self.engine)
         self._locks: dict[int, threading.Lock] = {}
         self._guard = threading.Lock()
+        self._checking = threading.Lock()
+        self._unchecked = list(reversed(self.describers.values()))
+        self._unusable: EvicatError | None = None
         self.speech = self._speech_producer()
         self.local = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "local"}
         self.narrative = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "narrative"}
@@ -106,13 +110,21 @@ class Kit:
         return self.profile.videos_at_once or max(2, min(slots, VIDEOS_PER_CORE * (os.cpu_count() or 1)))
 
     def check(self) -> None:
-        """Make sure at the start of a run that every describer can work.
+        """Make sure that every describer can work; done once, and the other threads wait for what comes of it.
 
         Raises:
             UsageError, EngineDownError: one cannot; says what to do.
         """
-        for describer in self.describers.values():
-            describer.check()
+        with self._checking:
+            if self._unusable:
+                raise self._unusable
+            try:
+                while self._unchecked:
+                    self._unchecked[-1].check()
+                    self._unchecked.pop()
+            except EvicatError as error:
+                self._unusable = error
+                raise
 
     @property
     def producers(self) -> list[Producer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,12 @@ from pydantic import ValidationError
 
 from evicat.catalog.context import context_hash, embedded_in, shown_in
 from evicat.catalog.evidence import Evidence, Portion
-from evicat.catalog.media.subtitles import SubtitleTrack, choose_track, find_sidecars
+from evicat.catalog.job import speech_inputs, subtitle_track
 from evicat.catalog.proof import Proof
 from evicat.catalog.sources import Source, read_manifest
 from evicat.schemas.asset import Asset
 from evicat.schemas.entry import Entry, Outcome
-from evicat.schemas.errors import AssetError, UsageError
+from evicat.schemas.errors import UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.naming import VideoName, storable
 from evicat.schemas.span import Span
@@ -50,7 +49,7 @@ def producer_facts(proof: Proof, evidence: Evidence) -> None:
 
 def contexts(proof: Proof, evidence: Evidence, portion: Portion) -> None:
     """What windows and chunks read is what is stored: the hashes of it are made again."""
-    readers = {key: producer for key, producer in evidence.producers.items() if producer.reads}
+    readers = {key: each for key, each in evidence.producers.items() if each.reads or _reads_past(each)}
     rows = portion.coverage.filter(
         pl.col("producer_id").is_in(list(readers)),
         pl.col("outcome").is_in(_UP_TO_DATE),
@@ -60,11 +59,38 @@ def contexts(proof: Proof, evidence: Evidence, portion: Portion) -> None:
     sources = {asset_id for asset_id, *_ in rows.select("asset_id").unique().iter_rows()}
     read = {producer_id for producer in readers.values() for producer_id in producer.reads}
     entries = _entries(portion, sources, read)
+    pasts = _pasts(evidence, portion)
     for (asset_id, producer_id), windows in rows.group_by("asset_id", "producer_id"):
         producer = readers[str(producer_id)]
         own = [each for source in producer.reads for each in entries.get((str(asset_id), source), ())]
         kinds = {evidence.producers[key].kind for key in producer.reads if key in evidence.producers}
-        _check_contexts(proof, producer, _Timeline(own, ordered=producer.kind != EMBEDDING), kinds, windows)
+        timeline = _Timeline(own, ordered=producer.kind != EMBEDDING)
+        past = pasts.get((str(asset_id), str(producer_id)), [])
+        _check_contexts(proof, producer, timeline, kinds, windows, past)
+
+
+def _reads_past(producer: Producer) -> bool:
+    return bool(producer.options.get("reads_past"))
+
+
+def _pasts(evidence: Evidence, portion: Portion) -> dict[tuple[str, str], list[tuple[int, list[str]]]]:
+    """By asset and producer that reads its own past: start of each narrative, and what the next reads of it."""
+    producers = [key for key, each in evidence.producers.items() if _reads_past(each)]
+    units = portion.units.filter(pl.col("producer_id").is_in(producers))["unit_id"].to_list()
+    found: dict[tuple[str, str], list[tuple[int, list[str]]]] = defaultdict(list)
+    if not units:
+        return found
+    rows = evidence.read(
+        "entries", sql_in("unit_id", units), ["asset_id", "producer_id", "start_s", "record"]
+    ).sort("start_s")
+    for row in rows.to_dicts():
+        try:
+            record = NarrativeRecord.model_validate_json(row["record"])
+        except ValidationError:
+            continue  # the windows after it then read something else than is there, and are told so
+        texts = past_texts(record.narrative, record.cast)
+        found[row["asset_id"], row["producer_id"]].append((to_us(row["start_s"]), texts))
+    return found
 
 
 def _entries(portion: Portion, assets: set[str], producers: set[str]) -> dict[tuple[str, str], list[Entry]]:
@@ -110,7 +136,12 @@ class _Timeline:
 
 
 def _check_contexts(
-    proof: Proof, producer: Producer, timeline: _Timeline, kinds: set[str], windows: pl.DataFrame
+    proof: Proof,
+    producer: Producer,
+    timeline: _Timeline,
+    kinds: set[str],
+    windows: pl.DataFrame,
+    narratives: Sequence[tuple[int, list[str]]],
 ) -> None:
     for row in windows.sort("start_us").to_dicts():
         proof.looked += 1
@@ -118,7 +149,8 @@ def _check_contexts(
         near = timeline.near(span)
         is_chunk = producer.kind == EMBEDDING
         read = embedded_in(span, near) if is_chunk else shown_in(span, near, kinds)
-        if context_hash(read) != row["context_hash"]:
+        past = next((texts for start_us, texts in reversed(narratives) if start_us < span.start_us), ())
+        if context_hash(read, past) != row["context_hash"]:
             proof.fail(
                 f"it read other entries than the {len(read)} that are there now, and is not marked stale",
                 **row,
@@ -216,31 +248,22 @@ class _Places:
         root = self._roots.get(name.root_id)
         if root is None or not root["location"]:
             return _Answer(unknown="their root has no place here")
-        location, subtitle, offset_us = Path(root["location"]), None, 0
+        location = Path(root["location"])
+        subtitle, offset_us, language = None, 0, None
         if root["kind"] == "manifest":
             try:
                 row = self._manifest(location)[name.name]
             except (UsageError, KeyError):
                 return _Answer(unknown="their manifest is out of reach, or has no such row any more")
-            location, subtitle, offset_us = location.parent, row.subtitle, row.subtitle_offset_us
+            location = location.parent
+            subtitle, offset_us, language = row.subtitle, row.subtitle_offset_us, row.language
         path = location / name.path
         if not path.is_file() or path.stat().st_size != name.stamp.size_bytes:
             return _Answer(unknown="the video is out of reach, or was written to")
-        beside = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
-        return _Answer(_hash(beside, asset, producer.options.get("languages", ()), offset_us))
+        track = subtitle_track(path, asset, producer.options.get("languages", ()), subtitle)
+        return _Answer(speech_inputs(track, offset_us, language))
 
     def _manifest(self, location: Path) -> dict[str, Source]:
         if location not in self._manifests:
             self._manifests[location] = {storable(each.name): each for each in read_manifest(location)}
         return self._manifests[location]
-
-
-def _hash(beside: list[SubtitleTrack], asset: Asset, languages: Iterable[str], offset_us: int) -> str:
-    """As ``catalog/job.py`` makes it for the units of a job."""
-    track = choose_track(beside, asset.subtitles, tuple(languages))
-    if track is None:
-        return ""
-    try:
-        return track.inputs_hash(offset_us)
-    except AssetError:
-        return "unreadable"

@@ -41,6 +41,8 @@ class Source:
     expected_duration_s: float | None = None
     subtitle: Path | None = None
     subtitle_offset_us: int = 0
+    language: str | None = None
+    """Spoken language, where the manifest says it."""
 
     @property
     def own_root(self) -> Root:
@@ -86,6 +88,7 @@ class ManifestRow(Model):
     duration_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     subtitle: str | None = None
     subtitle_offset_s: float = Field(default=0.0, allow_inf_nan=False)
+    language: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _points_in_order(self) -> ManifestRow:
@@ -117,6 +120,18 @@ def find(requests: list[str]) -> tuple[list[Source], list[str]]:
             if first.path != source.path:
                 problems.append(f"{source.path!r} is left out: its name reads like that of {first.path!r}")
     return list(sources.values()), problems
+
+
+def folders(requests: list[str]) -> list[Root]:
+    """The roots that folders and manifests among ``requests`` are, whatever is in them."""
+    found = []
+    for request in requests:
+        path = Path(request).absolute()
+        if path.is_dir():
+            found.append(_root(str(path), "folder"))
+        elif path.is_file() and path.suffix.lower() in MANIFEST_SUFFIXES:
+            found.append(_root(str(path), "manifest"))
+    return found
 
 
 def _expand(request: str, unreadable: list[str]) -> Iterator[Source]:
@@ -211,6 +226,7 @@ def _source(file: Path, row: ManifestRow) -> Source:
         expected_duration_s=row.duration_s,
         subtitle=file.parent / row.subtitle if row.subtitle else None,
         subtitle_offset_us=to_us(row.subtitle_offset_s),
+        language=row.language,
     )
 
 

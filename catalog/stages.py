@@ -80,7 +80,7 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     for span, heard in transcribe_pieces(
         kit.transcriber,
         pieces,
-        language=speech.language,
+        language=job.language,
         stream_index=stream_index,
         skip_starts=have,
         turn=turn,

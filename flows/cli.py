@@ -91,7 +91,7 @@ def index(
     Run the same command again after an interruption: it continues where it was.
 
     A manifest has one row per video: id, path, and optionally benchmark, split, source_id, in_s, out_s,
-    duration_s, subtitle, subtitle_offset_s; paths are relative to the manifest.
+    duration_s, subtitle, subtitle_offset_s, language; paths are relative to the manifest.
     """
     from evicat.flows.request import Request
 

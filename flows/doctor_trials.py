@@ -18,9 +18,11 @@ from evicat.schemas.span import US
 if TYPE_CHECKING:
     from evicat.catalog.describers.base import Describer
     from evicat.catalog.embedders.base import Embedder
+    from evicat.catalog.engines.base import Engine
     from evicat.catalog.media.frame import Frame
     from evicat.catalog.media.worker import WorkerPool
     from evicat.catalog.transcribers.base import Transcriber
+    from evicat.schemas.identity import ModelRef
 
 FRAMES = 16
 RATE = 8
@@ -109,13 +111,26 @@ def _decode(pool: WorkerPool, clip: Path, decoder: str, profile: Profile, shown:
 
 def _describe(describer: Describer[Any], frames: list[Frame]) -> str:
     from evicat.catalog.describers.base import WindowInput
+    from evicat.catalog.engines.loaders import open_engine
     from evicat.schemas.span import Span
 
     reads_frames = "frames" in describer.reads
     if reads_frames and not frames:
         raise WindowError("no frames to describe, for the test decode failed")
     span = Span(0, FRAMES * US // RATE)
-    made = describer.describe(WindowInput(span, frames=tuple(frames) if reads_frames else ()))
+    engines: list[Engine] = []
+
+    def engine(model: ModelRef) -> Engine:
+        engines.append(open_engine(model, describer.profile))
+        return engines[-1]
+
+    describer.bind(engine)
+    try:
+        describer.check()
+        made = describer.describe(WindowInput(span, frames=tuple(frames) if reads_frames else ()))
+    finally:
+        for each in engines:
+            each.close()
     return f"{len(made.text)} characters on the test clip" if made.text else "nothing to describe"
 
 

@@ -38,7 +38,14 @@ from evicat.flows.request import Request
 from evicat.flows.summary import Summary
 from evicat.schemas.asset import Asset
 from evicat.schemas.entry import WindowResult
-from evicat.schemas.errors import AssetError, BusyError, DiskFullError, IntegrityError, UsageError
+from evicat.schemas.errors import (
+    AssetError,
+    BusyError,
+    DiskFullError,
+    EngineDownError,
+    IntegrityError,
+    UsageError,
+)
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import US
 from evicat.storage.store import Store
@@ -140,7 +147,7 @@ def run_request(request: Request, limits: Limits) -> State[Summary]:
             retry=request.retry,
         ) as store,
     ):
-        _index(kit, store, summary, request.sources, limits)
+        _index(kit, store, summary, request, limits)
         summary.notes += _not_shown(kit, store, catalog)
     summary.wall_seconds = time.perf_counter() - started
     create_markdown_artifact(summary.markdown(), key="evicat-ingest", description=f"Indexed into {catalog}")
@@ -167,10 +174,10 @@ def _not_shown(kit: Kit, store: Store, catalog: str) -> list[str]:
     return [f"not shown yet: {names}; show them with: evicat activate {ids} --catalog {catalog}"]
 
 
-def _index(kit: Kit, store: _WatchedStore, summary: Summary, sources: list[Source], limits: Limits) -> None:
+def _index(kit: Kit, store: _WatchedStore, summary: Summary, request: Request, limits: Limits) -> None:
     """Index all sources; first the canary, if there is one, and the rest if it lives."""
     gate = Gate(limits)
-    _Run(kit, store, summary, gate).index(sources)
+    _Run(kit, store, summary, gate).index(request)
     if not gate.is_canary_through:
         return
     made, failed = summary.canary()
@@ -181,7 +188,7 @@ def _index(kit: Kit, store: _WatchedStore, summary: Summary, sources: list[Sourc
     tell(verdict)
     gate.lift_canary()
     summary.restart()
-    _Run(kit, store, summary, gate).index(sources)
+    _Run(kit, store, summary, gate).index(request)
 
 
 class _StoppedError(Exception):
@@ -218,14 +225,14 @@ class _Run:
         self._busy: SimpleQueue[tuple[list[Identified], BusyError]] = SimpleQueue()
         store.on_result = self._on_result
 
-    def index(self, sources: list[Source]) -> None:
+    def index(self, request: Request) -> None:
         """Index all sources side by side; the first fatal error stops the others and is raised."""
         for producer in self.kit.producers:
             self.store.add_producer(producer)
         with ThreadPoolExecutor(self.kit.videos_at_once, thread_name_prefix="video") as pool:
             self._submit = partial(self._submit_to, pool)
             try:
-                for group in alike(sources):
+                for group in alike(request.sources):
                     self._submit(self._group, group)
                 self._wait()
                 while not self._busy.empty() and not self.gate.reached:
@@ -235,7 +242,7 @@ class _Run:
                 self.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        self._mark_missing(sources)
+        self._mark_missing(request)
         self.store.finish()
         self.summary.stopped = self.gate.reached
         writing = {producer.producer_id for producer in self.kit.sources}
@@ -265,8 +272,8 @@ class _Run:
         for video, _ in waiting:
             self._submit(self._video, video)
 
-    def _mark_missing(self, sources: list[Source]) -> None:
-        missing = mark_missing(self.store, sources)
+    def _mark_missing(self, request: Request) -> None:
+        missing = mark_missing(self.store, request.sources, request.roots)
         self.summary.missing += missing.names  # a canary has gone before, and has marked them
         self.summary.notes += missing.doubtful
 
@@ -290,7 +297,7 @@ class _Run:
             yield
         except (AssetError, BusyError) as error:
             self.summary.add_failure(source.name, str(error))
-        except (UsageError, IntegrityError, DiskFullError, _StoppedError):
+        except (UsageError, EngineDownError, IntegrityError, DiskFullError, _StoppedError):
             raise
         except LimitReachedError:
             log.info("%s: left for the next run", source.name)
@@ -318,12 +325,20 @@ class _Run:
         asset = self.library.asset(source, identity, self._probe)
         if doubt := doubts(source, asset):
             self.summary.add_warning(source.name, doubt)
-        offset_us = source.subtitle_offset_us
-        job = plan(asset, source.path, self.kit, subtitle=source.subtitle, subtitle_offset_us=offset_us)
+        job = plan(
+            asset,
+            source.path,
+            self.kit,
+            subtitle=source.subtitle,
+            subtitle_offset_us=source.subtitle_offset_us,
+            language=source.language,
+        )
         if job.is_complete(self.kit, self.store):
             self._complete.add(asset.asset_id)
             self.summary.add_unchanged(source.name)
             return
+        if not all(self.store.is_complete(unit) for unit in (*job.local.values(), *job.narrative.values())):
+            self.kit.check()  # not earlier: a run that asks no model needs no server
         with self._watching(job):
             for stage in STAGES:
                 stage(source.name, _whole(job), _whole(self.kit), _whole(self.store))

@@ -11,9 +11,15 @@ from pathlib import Path
 from evicat.catalog.media.identity import hash_file
 from evicat.catalog.sources import Source
 from evicat.schemas.asset import Asset, clip_asset_id
-from evicat.schemas.errors import AssetError, UnreadableMediaError
+from evicat.schemas.errors import (
+    AssetError,
+    DecoderCrashedError,
+    DecodeStalledError,
+    UnreadableMediaError,
+)
 from evicat.schemas.naming import FileStamp, VideoName, storable
 from evicat.schemas.span import US
+from evicat.storage.library import Video
 from evicat.storage.store import Store
 
 Probe = Callable[[Source, str, int], Asset]
@@ -62,7 +68,7 @@ class Library:
             self._store.add_root(root)
         asset_id = self._store.known_asset_id(root.root_id, source.place, stamp, source.clip)
         known = self._known.get(asset_id or "")
-        if known and (known.facts or "failed" not in self._store.retry):
+        if known and (known.facts or self._is_given_up(known)):
             asset_id, file_id, size_bytes = known.asset_id, "", stamp.size_bytes
         else:
             file_id, size_bytes = self._hash(source.path, stamp)
@@ -72,6 +78,11 @@ class Library:
             return Identity(asset_id, file_id, size_bytes, naming)
         self._store.add_name(naming)
         return Identity(asset_id, file_id, size_bytes)
+
+    def _is_given_up(self, video: Video) -> bool:
+        """Whether a file that could not be read is not worth another try."""
+        is_no_media = video.error_class == UnreadableMediaError("").error_class
+        return is_no_media and "failed" not in self._store.retry
 
     def _hash(self, path: Path, stamp: FileStamp) -> tuple[str, int]:
         """Hash of a file, once per run however many clips are cut from it."""
@@ -83,16 +94,16 @@ class Library:
         """Facts of an asset; it is probed only if its bytes were never seen.
 
         Raises:
-            AssetError: it cannot be used. That these bytes are no media is remembered; what may be the
-                machine's fault (a decoder that stalled or died) is tried again in the next run.
+            AssetError: it cannot be used, and that is recorded. What may be the machine's fault (a decoder
+                that stalled or died) is tried again in the next run, bytes that are no media are not.
         """
         video = self._known.get(identity.asset_id)
         known = video.asset if video else None
-        if video and known is None and "failed" not in self._store.retry:
+        if video and known is None and self._is_given_up(video):
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
         try:
             asset = known or probe(source, identity.file_id, identity.size_bytes)
-        except UnreadableMediaError as error:
+        except (UnreadableMediaError, DecodeStalledError, DecoderCrashedError) as error:
             self._store.add_video_failed(identity.asset_id, identity.size_bytes, error)
             raise
         if source.source_id and source.source_id != asset.source_id:

@@ -23,14 +23,14 @@ class Missing:
     """Why others were not: a message for each place that may only be out of reach."""
 
 
-def mark_missing(store: Store, sources: Iterable[Source]) -> Missing:
-    """Mark names of the roots of ``sources`` whose file is gone. Other roots are not looked at.
+def mark_missing(store: Store, sources: Iterable[Source], asked: Iterable[Root] = ()) -> Missing:
+    """Mark names whose file is gone, of the roots ``asked`` for and of ``sources``. Others are not looked at.
 
     A root that is out of reach has no sources, so that nothing of it is marked. Nor is a name whose folder
     is there but wholly empty: so does the place look where a disk was mounted. A name that comes back is
     marked present when it is registered again.
     """
-    roots: dict[str, Root] = {}
+    roots = {root.root_id: root for root in asked}
     seen: dict[tuple[str, str], Source] = {}
     for source in sources:
         root = source.own_root

@@ -105,8 +105,14 @@ class _Planner:
         return found
 
     def _job(self, source: Source, asset: Asset) -> Job:
-        side_car, offset_us = source.subtitle, source.subtitle_offset_us
-        return plan(asset, source.path, self._kit, subtitle=side_car, subtitle_offset_us=offset_us)
+        return plan(
+            asset,
+            source.path,
+            self._kit,
+            subtitle=source.subtitle,
+            subtitle_offset_us=source.subtitle_offset_us,
+            language=source.language,
+        )
 
     def _asset_id(self, source: Source) -> str | None:
         try:

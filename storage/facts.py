@@ -52,8 +52,7 @@ class _Mirror:
         self.rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = {table: {} for table in _COLUMNS}
         self.places: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
-    def put(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        rows = list(rows)
+    def put(self, table: str, rows: list[tuple[Any, ...]]) -> None:
         self.rows[table].update(zip(map(_KEY_OF[table], rows), rows, strict=True))
         if table == "names":
             self.places.update(zip(map(_PLACE_OF, rows), map(_STAMPED_OF, rows), strict=True))
@@ -69,19 +68,24 @@ class Facts:
         self._lock = threading.Lock()
         self._fresh: list[tuple[str, tuple[Any, ...]]] = []
         self._mirror = _Mirror()
+        self._stored: dict[str, tuple[int, list[tuple[Any, ...]]]] = {}  # by table: its version, its rows
         self.load(reader)
 
     def load(self, reader: Reader) -> None:
         """Mirror the head of ``reader`` from now on."""
-        loaded = {table: _read(reader, table) for table in _COLUMNS}
+        stored = dict(self._stored)
+        for table in _COLUMNS:
+            version = reader.head.tables[table]
+            if table not in stored or stored[table][0] != version:
+                stored[table] = version, _read(reader, table)
         with self._lock:
             # Lookups take no lock: they must see the old mirror or the new one, never a half-filled one.
             mirror = _Mirror()
-            for table, rows in loaded.items():
+            for table, (_, rows) in stored.items():
                 mirror.put(table, rows)
             for table, values in self._fresh:
                 mirror.put(table, [values])
-            self._mirror = mirror
+            self._stored, self._mirror = stored, mirror
 
     def holds(self, table: str, row: Row) -> bool:
         """Whether a row is there already, word for word."""
@@ -181,10 +185,10 @@ def _values(table: str, row: Row) -> tuple[Any, ...]:
     return tuple([row[column] for column in _COLUMNS[table]])
 
 
-def _read(reader: Reader, table: str) -> Iterable[tuple[Any, ...]]:
+def _read(reader: Reader, table: str) -> list[tuple[Any, ...]]:
     """All rows of a table. By columns: a row at a time takes ten times as long."""
     rows = reader.dataset(table).to_table(columns=list(_COLUMNS[table]))
-    return zip(*(_as_list(column) for column in rows.columns), strict=True)
+    return list(zip(*(_as_list(column) for column in rows.columns), strict=True))
 
 
 def _as_list(column: Any) -> list[Any]:

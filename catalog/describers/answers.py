@@ -9,9 +9,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from evicat.catalog.transcribers.loops import is_loop, words_of
 from evicat.schemas.errors import AnswerError
@@ -43,8 +43,8 @@ def _filled(text: str) -> str:
     return text
 
 
-Filled = Annotated[str, Field(min_length=1), AfterValidator(_filled)]
-"""Text that is not blank."""
+FILLED: Final = AfterValidator(_filled)
+"""For a text that may not be blank."""
 
 
 class CutAnswerError(AnswerError):

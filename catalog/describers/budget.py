@@ -47,7 +47,8 @@ class Budget:
         scale = min(1.0, math.sqrt(min(self.max_pixels, tokens * cell**2) / (width * height)))
         while True:
             size = max(1, int(width * scale)), max(1, int(height * scale))
-            if self.family.picture_tokens(*self.canvas(*size)) <= max(tokens, self.family.fewest_tokens):
+            needed = self.family.picture_tokens(*self.canvas(*size))
+            if needed <= max(tokens, self.family.fewest_tokens) and size[0] * size[1] <= self.max_pixels:
                 return size
             scale *= 0.97  # sides are counted in whole cells
 

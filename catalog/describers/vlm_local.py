@@ -11,7 +11,7 @@ from evicat.schemas.model import Model
 from evicat.schemas.recipe import Profile
 from evicat.schemas.records import Entity, LocalRecord
 
-from .answers import Answer, Filled
+from .answers import FILLED, Answer
 from .base import Reads, WindowInput
 from .chat import ChatDescriber, ChatOptions, Made, Told
 from .shown_times import ShownTimes
@@ -53,7 +53,7 @@ class LocalAnswer(Answer):
     interactions: Clues
     social_cues: Clues
     changes: Annotated[list[SeenChange], Field(max_length=12)]
-    scene: Annotated[Filled, Field(max_length=400)]
+    scene: Annotated[str, Field(min_length=1, max_length=400), FILLED]
 
 
 class VlmLocal(ChatDescriber[VlmLocalOptions, LocalAnswer]):

@@ -13,7 +13,7 @@ from pydantic import Field
 from evicat.schemas.model import Model
 from evicat.schemas.records import NarrativeRecord
 
-from .answers import Answer, Filled
+from .answers import FILLED, Answer
 from .base import Past, Reads, WindowInput
 from .cast import Seen, running_cast
 from .chat import ChatDescriber, ChatOptions, Made, Told
@@ -42,7 +42,7 @@ class Appearance(Answer):
 class NarrativeAnswer(Answer):
     """What the model is asked for."""
 
-    narrative: Annotated[Filled, Field(max_length=6000)]
+    narrative: Annotated[str, Field(min_length=1, max_length=6000), FILLED]
     cast: Annotated[list[Appearance], Field(max_length=20)]
 
 

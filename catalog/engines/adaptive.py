@@ -21,22 +21,27 @@ class AdaptiveLimit:
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
         self.limit = ceiling
-        self.running = 0
-        """Requests that have been sent and have no answer yet."""
+        self._sent: list[float] = []
         self._answers = 0
         self._halved_s = float("-inf")
         self._changed = asyncio.Condition()
+
+    @property
+    def longest_s(self) -> float:
+        """For how long the oldest request has been waiting for its answer; 0: none waits."""
+        return time.monotonic() - min(self._sent) if self._sent else 0.0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until one more request may be sent, and hold its place."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.running < self.limit)
-            self.running += 1
+            await self._changed.wait_for(lambda: len(self._sent) < self.limit)
+            sent_s = time.monotonic()
+            self._sent.append(sent_s)
         try:
             yield
         finally:
-            self.running -= 1
+            self._sent.remove(sent_s)
             async with self._changed:
                 self._changed.notify_all()
 

@@ -36,6 +36,8 @@ RETRIES = 1000
 """More than patience allows: how long a request is tried again is a matter of time, not of number."""
 LOOK_UP_SECONDS = 60.0
 """The server is asked for its models again when this old; a server that was replaced unseen is found so."""
+KEPT_SECONDS = 0.5
+"""A request that waits for so long has not been turned away: the server works on it, or hangs."""
 REFUSED = frozenset({400, 413, 422})
 
 
@@ -108,7 +110,8 @@ class ServedEngine(Engine):
         return self._begin(request, Call())
 
     def _begin(self, request: ChatRequest, call: Call) -> Future[ChatAnswer]:
-        return asyncio.run_coroutine_threadsafe(self._run(request, call), self._running_loop())
+        loop = self._running_loop()
+        return asyncio.run_coroutine_threadsafe(self._run(request, call), loop)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
@@ -233,10 +236,11 @@ class ServedEngine(Engine):
             await self._refuse(error)
 
     async def _is_still_there(self, is_final: bool) -> bool:
-        """Patience is over. A server that holds requests and tells its models may just be slow."""
+        """Patience is over. A server that keeps a request and tells its models may just be slow."""
         url = f"{self.where.endpoint.rstrip('/')}/models"
         headers = {"Authorization": f"Bearer {api_key()}"}
-        if not is_final and self._adaptive.running and await self._http.is_there(url, headers):
+        keeps_one = self._adaptive.longest_s >= KEPT_SECONDS
+        if keeps_one and not is_final and await self._http.is_there(url, headers):
             return True
         if self._health.silent_s:
             self._give_up()

@@ -143,7 +143,7 @@ class SimulatedEngine(Engine):
     def submit(self, request: ChatRequest) -> Future[ChatAnswer]:
         future: Future[ChatAnswer] = Future()
         answer, fault = self._answer(request), self._fault(request)
-        seconds = self._seconds(answer) + (OVERLOAD_SECONDS if fault == "overloaded" else 0.0)
+        seconds = self.seconds(answer) + (OVERLOAD_SECONDS if fault == "overloaded" else 0.0)
         with self._changed:
             down_after = self.options.faults.down_after
             if self._is_closed or (down_after is not None and self.spent.requests >= down_after):
@@ -203,7 +203,8 @@ class SimulatedEngine(Engine):
             place -= share
         return ""
 
-    def _seconds(self, answer: ChatAnswer) -> float:
+    def seconds(self, answer: ChatAnswer) -> float:
+        """What an answer takes in its slot, on the clock of the simulation."""
         prefill = answer.prompt_tokens / self.options.prefill_tokens_per_second
         return prefill + answer.completion_tokens / self.options.decode_tokens_per_second
 

@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evicat.schemas.errors import AssetError
 
@@ -76,7 +77,7 @@ def _timed_lines(lines: list[str], *, stops_at_empty: bool) -> Iterator[Cue]:
     recognised.
     """
     starts = [number for number, line in enumerate(lines) if _LOOKS_LIKE_TIMING.search(line)]
-    for number, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for number, following in pairwise([*starts, len(lines)]):
         body = lines[number + 1 : following]
         if stops_at_empty:
             body = body[: next((i for i, line in enumerate(body) if not line), len(body))]

@@ -18,12 +18,11 @@ from evicat.schemas.asset import Asset, VideoFacts
 from evicat.schemas.entry import WindowResult
 from evicat.schemas.identity import Unit
 from evicat.schemas.model import Model
-from evicat.schemas.recipe import Profile, Recipe, parse_toml
+from evicat.schemas.recipe import Recipe, parse_toml
 from evicat.schemas.records import LocalRecord, NarrativeRecord
 from evicat.schemas.span import US
 
 Call = Callable[[WindowInput], None]
-SECONDS_PER_CHAIN = 20
 
 
 class NoOptions(Model):
@@ -169,8 +168,6 @@ class Sink:
     def facts(self, unit: Unit) -> list[dict[str, Any]]:
         """All that must be equal between two builds."""
         return [
-            each.model_dump(exclude={"seconds", "attempts"}) for _, each in sorted(self.held[unit.unit_id].items())
+            each.model_dump(exclude={"seconds", "attempts"})
+            for _, each in sorted(self.held[unit.unit_id].items())
         ]
-
-
-__all__ = ["Asking", "Kit", "Profile", "Sink", "Telling", "film", "job_of", "recipe", "tiny_frames"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -43,7 +43,7 @@ def at(window: WindowInput) -> int:
     return window.span.start_us // US
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, kind: type[Asking], errors: dict[int, BaseException]) -> list[int]:
+def failing(patch: pytest.MonkeyPatch, kind: type[Asking], errors: dict[int, BaseException]) -> list[int]:
     """Have ``kind`` raise these at the windows that start so; the windows that it is called for."""
     called: list[int] = []
 
@@ -52,29 +52,41 @@ def failing(monkeypatch: pytest.MonkeyPatch, kind: type[Asking], errors: dict[in
         if at(window) in errors:
             raise errors[at(window)]
 
-    monkeypatch.setattr(kind, "on_call", call, raising=False)
+    patch.setattr(kind, "on_call", call, raising=False)
     return called
 
 
 def run(kit: Kit, sink: Sink, seconds: float = 180) -> tuple[Unit, Unit]:
-    """See a film; its local and its narrative unit. Ends with the test where it hangs."""
+    """See a film; its local and its narrative unit."""
     job = job_of(kit, film(seconds))
-    error: list[BaseException] = []
+    in_time(lambda: see(job, kit, sink))
+    assert not sink.open_now
+    return job.local["local-10s"], job.narrative["narrative-30s"]
 
-    def work() -> None:
+
+def in_time(work: Callable[[], None]) -> None:
+    """Do ``work``, and fail where it hangs."""
+    errors: list[BaseException] = []
+
+    def watched() -> None:
         try:
-            see(job, kit, sink)
-        except BaseException as raised:
-            error.append(raised)
+            work()
+        except BaseException as error:  # noqa: BLE001  the test's own thread raises it
+            errors.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=watched, daemon=True)
     thread.start()
     thread.join(60)
     assert not thread.is_alive(), "it hangs"
-    assert not sink.open_now
-    if error:
-        raise error[0]
-    return job.local["local-10s"], job.narrative["narrative-30s"]
+    if errors:
+        raise errors[0]
+
+
+def narrated(kit: Kit, seconds: float) -> Sink:
+    """See a film by the narrative scale alone, or with it."""
+    sink, job = Sink(), job_of(kit, film(seconds))
+    in_time(lambda: see(job, kit, sink))
+    return sink
 
 
 def test_every_window_of_every_scale_gets_its_outcome(kit):
@@ -213,6 +225,7 @@ def test_what_is_no_windows_error_ends_the_stage_and_keeps_what_was_begun(kit, m
     assert sorted(sink.texts(mine)) == sorted(set(called) - {90})
     assert sorted(sink.texts(others)) == sorted(begun)
     assert not sink.complete
+    assert not sink.open_now
 
 
 @pytest.mark.parametrize("scales", [(CHAIN,), (PARALLEL, CHAIN)])
@@ -236,27 +249,8 @@ def test_nothing_hangs_when_a_lane_stops_while_frames_still_come(monkeypatch, sc
     monkeypatch.setattr(seeing, "read_windows", counting)
     monkeypatch.setattr(Telling, "on_call", call, raising=False)
     with Kit(recipe(*scales), Profile()) as kit, pytest.raises(EngineDownError):
-        see_in_time(kit, 30 * HELD_WINDOWS * 3)
+        narrated(kit, 30 * HELD_WINDOWS * 3)
     assert len(given) < HELD_WINDOWS * 3 * 4
-
-
-def see_in_time(kit: Kit, seconds: float) -> Sink:
-    sink, job = Sink(), job_of(kit, film(seconds))
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            see(job, kit, sink)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive(), "it hangs"
-    if errors:
-        raise errors[0]
-    return sink
 
 
 def test_a_pass_that_is_ahead_of_its_chain_waits(monkeypatch):
@@ -281,7 +275,7 @@ def test_a_pass_that_is_ahead_of_its_chain_waits(monkeypatch):
     monkeypatch.setattr(seeing, "read_windows", counting)
     monkeypatch.setattr(Telling, "on_call", call, raising=False)
     with Kit(recipe(CHAIN), Profile()) as kit:
-        sink = see_in_time(kit, 30 * HELD_WINDOWS * 2)
+        sink = narrated(kit, 30 * HELD_WINDOWS * 2)
     assert seen_at_first == [HELD_WINDOWS + 2]
     assert len(given) == len(next(iter(sink.held.values()))) == HELD_WINDOWS * 2
 
@@ -309,7 +303,7 @@ def test_chains_of_instant_windows_do_not_nest(monkeypatch):
     monkeypatch.setattr(seeing, "read_windows", late)
     with Kit(recipe(CHAIN), Profile()) as kit:
         monkeypatch.setattr(kit, "callers", lambda describer: AtOnce())
-        sink = see_in_time(kit, 30 * 3_000)
+        sink = narrated(kit, 30 * 3_000)
     assert len(next(iter(sink.held.values()))) == 3_000
 
 

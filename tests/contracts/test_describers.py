@@ -1,7 +1,9 @@
 """What every describer keeps to. A new one is picked up from its line in ``loaders.py``."""
 
+import json
 import subprocess
 import sys
+from concurrent.futures import Future
 
 import cv2
 import numpy as np
@@ -9,15 +11,41 @@ import pytest
 
 from evicat.catalog.describers.base import WindowInput
 from evicat.catalog.describers.loaders import DESCRIBERS, describer_class, load_describer
+from evicat.catalog.engines.base import ChatAnswer, Engine
 from evicat.catalog.media.frame import Frame
 from evicat.schemas.entry import FLAGS, Entry
 from evicat.schemas.identity import ModelRef, Producer
-from evicat.schemas.recipe import FrameOptions, Profile, Scale
+from evicat.schemas.recipe import FrameOptions, ModelProfile, Profile, Scale
 from evicat.schemas.records import LocalRecord, NarrativeRecord, SpeechSegment, Word
 from evicat.schemas.span import US, Span
 
 RECORDS = {"local": LocalRecord, "narrative": NarrativeRecord}
 NAMES = sorted(DESCRIBERS)
+OPTIONS = {"vlm-local": {"model": "echo", "dialogue": True}, "vlm-narrative": {"model": "echo"}}
+"""What a describer does not do without."""
+
+
+class EchoEngine(Engine):
+    """A model that says what it was told, and nothing of black pictures."""
+
+    name = "echo"
+
+    def check(self, request): ...
+
+    def submit(self, request):
+        said = [line[:160] for part in request.parts if isinstance(part, str) for line in part.splitlines()]
+        pictures = [np.frombuffer(picture.jpeg, np.uint8) for picture in request.pictures]
+        is_dark = all(cv2.imdecode(each, cv2.IMREAD_COLOR).max() < 16 for each in pictures)
+        lists = dict.fromkeys(request.schema["properties"])
+        for name, field in request.schema["properties"].items():
+            lists[name] = [] if field["type"] == "array" else ""
+        heard = {"spoken_clues": [] if is_dark else [line for line in said if "says" in line][:12]}
+        words = {"scene": "a picture"} | heard if "scene" in lists else {"narrative": " ".join(said)[:6000]}
+        future = Future()
+        future.set_result(ChatAnswer(json.dumps(lists | words), "stop", 10, 10, "echo"))
+        return future
+
+    def close(self): ...
 
 
 def image(seed, text=""):
@@ -91,8 +119,11 @@ def entries(span):
 def describer(request):
     found = describer_class(request.param)
     shown = FrameOptions() if "frames" in found.reads else None
-    scale = Scale(kind=found.kind, window_seconds=30, describer=request.param, frames=shown)
-    return load_describer(scale, Profile(threads=1))
+    options = OPTIONS.get(request.param, {})
+    scale = Scale(kind=found.kind, window_seconds=30, describer=request.param, frames=shown, options=options)
+    made = load_describer(scale, Profile(threads=1))
+    made.bind(lambda model: EchoEngine(model, ModelProfile()))
+    return made
 
 
 def window(describer, start_s=60):
@@ -122,11 +153,12 @@ def test_its_facts_make_a_producer(describer):
         component=describer.component,
         version=describer.version,
         model=describer.model,
-        options=describer.options.model_dump(mode="json"),
+        options=describer.facts(),
     )
     assert len(producer.producer_id) == 32
     assert describer.version >= 1
-    assert describer.reads <= {"frames", "speech", "local"}
+    assert describer.reads <= {"frames", "speech", "local", "past"}
+    assert type(describer).reads <= describer.reads
     assert describer.model is None or isinstance(describer.model, ModelRef)
 
 
@@ -180,6 +212,8 @@ def test_where_there_is_nothing_it_claims_nothing(describer):
         assert done.record.is_empty()
         assert done.flags == ("nothing_visible",)
         assert done.text
+    elif "frames" in describer.reads:
+        assert (done.record.cast, done.record.rests_on) == ((), ())
     else:
         assert done.record is None
         assert done.text == ""
@@ -197,10 +231,12 @@ def test_loading_is_lazy(name):
 import sys
 from evicat.catalog.describers.loaders import describer_class, load_describer
 from evicat.schemas.recipe import FrameOptions, Profile, Scale
-assert not any(m.startswith("evicat.catalog.describers.") and m.endswith(".{name}") for m in sys.modules)
+assert {DESCRIBERS[name].partition(":")[0]!r} not in sys.modules
 found = describer_class({name!r})
 frames = FrameOptions() if "frames" in found.reads else None
-load_describer(Scale(kind=found.kind, window_seconds=10, describer={name!r}, frames=frames), Profile()).model
+options = {OPTIONS.get(name, {})!r}
+scale = Scale(kind=found.kind, window_seconds=10, describer={name!r}, frames=frames, options=options)
+load_describer(scale, Profile()).model
 heavy = {{"av", "cv2", "rapidocr", "onnxruntime", "torch", "transformers", "lancedb"}} & set(sys.modules)
 assert not heavy, heavy
 """

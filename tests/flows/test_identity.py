@@ -186,14 +186,15 @@ class TestGoneAndBack:
         assert any(f"{folder} cannot be read" in note for note in summary.notes)
         assert "locked/film.mp4" in shelf.shown()
 
-    def test_a_root_without_any_film_is_taken_for_out_of_reach(self, shelf, evicat) -> None:
+    def test_a_root_without_any_film_but_with_other_files_is_in_reach(self, shelf, evicat) -> None:
         (shelf.media / "notes.txt").write_text("kept")
         for name in ("kept.mp4", "gone.mp4"):
             (shelf.media / name).unlink()
         run = evicat("index", shelf.media, "--catalog", shelf.catalog, "--recipe", shelf.recipe)
-        assert run.code == 2
-        assert f"no media in folder {shelf.media}" in " ".join(run.err.split())
-        assert shelf.shown() == {"kept.mp4", "gone.mp4"}
+        assert run.code == 3
+        assert "2 missing" in run.out
+        assert f"no media in folder {shelf.media}" in " ".join(run.out.split())
+        assert shelf.shown() == set()
 
 
 def _lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def test_ids_and_splits_of_a_manifest_may_change(shelf, calls) -> None:
     manifest.write_text("\n".join(map(json.dumps, rows)))
     shelf.index(manifest)
     rows[0] |= {"split": "train", "source_id": "yt1"}
-    manifest.write_text(json.dumps(rows[0]))
+    manifest.write_text("\n".join(map(json.dumps, rows)))
     shelf.index(manifest)
     videos = Catalog.open(shelf.catalog).videos().select("video", "split", "source_id")
     assert videos.rows() == [("one", "train", "yt1"), ("two", "test", "yt1")]

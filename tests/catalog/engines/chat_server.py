@@ -1,7 +1,7 @@
 """A small server that speaks OpenAI's protocol of chat completions, with faults on request.
 
 It runs no model: answers fit the schema that was asked for, and say so. In a test's own process it is a
-:class:`ChatServer`; as a process of its own, to be killed, it is ``python chat_server.py PORT '{"latency_s": 1}'``.
+:class:`ChatServer`; as a process of its own, to be killed, ``python chat_server.py PORT '{"latency_s": 1}'``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Settings:
     key: str = ""
     """Other keys are refused with 401; empty: all are taken."""
     latency_s: float = 0.0
+    tells: bool = False
+    """Whether a line is printed for every chat request as it begins: the last text of its prompt."""
     capacity: int = 10_000
     """Requests at once; more are turned away with 429."""
     takes_schema: bool = True
@@ -69,7 +71,7 @@ class ChatServer:
         self.keys: set[str] = set()
         self.look_ups = 0
         self.running = self.most_running = 0
-        self.ended = threading.Event()
+        self.ended, self.is_hanging = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         handler = type("ServingHandler", (_Handler,), {"state": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -112,13 +114,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         state = self.state
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        sent = self.rfile.read(int(self.headers["Content-Length"]))
+        if not sent:  # whoever asked has gone
+            self.close_connection = True
+            return
+        body = json.loads(sent)
         with state.lock:
             state.asked.append(body)
             state.keys.add(self.key)
             state.running += 1
             too_many = state.running > state.settings.capacity
             state.most_running = max(state.most_running, state.running)
+            if state.settings.tells:
+                print(body["messages"][-1]["content"][-1]["text"], flush=True)
         try:
             self.chat(body, too_many)
         finally:
@@ -130,13 +138,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.say(429, error("too many requests"))
             return
         fault = self.state.next_fault()
-        if fault.drops or (fault.hangs and self.state.ended.wait()):
+        if fault.hangs:
+            self.state.is_hanging.set()
+            self.state.ended.wait()
+        if fault.drops or fault.hangs:
             self.close_connection = True
             return
         time.sleep(self.state.settings.latency_s)  # what a model takes
         status, answer = self.reply(body)
         if fault.body is not None or fault.status != 200:
-            status, answer = fault.status, fault.body if fault.body is not None else error("as the test wants")
+            status, answer = (
+                fault.status,
+                fault.body if fault.body is not None else error("as the test wants"),
+            )
         self.say(status, answer, fault.headers)
 
     def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
