@@ -91,6 +91,12 @@ def kit() -> SimpleNamespace:
 
 
 @pytest.fixture(scope="session")
+def recipes() -> list[str]:
+    """Names that ``make`` knows by themselves."""
+    return list(RECIPES)
+
+
+@pytest.fixture(scope="session")
 def make(ffmpeg: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``make("name.mp4", "-f lavfi -i ...")`` runs ffmpeg once per name, in one folder, and returns the file.
 
