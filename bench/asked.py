@@ -6,10 +6,11 @@ What is shown is one tiny array per frame; the engine is told the size that it s
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +20,7 @@ from evicat.catalog import seeing
 from evicat.catalog.describers.base import Describer, Description, Reads, WindowInput
 from evicat.catalog.describers.loaders import DESCRIBERS
 from evicat.catalog.engines.base import ChatAnswer, ChatRequest, Engine, Picture
+from evicat.catalog.engines.simulated import SimulatedEngine
 from evicat.catalog.media.frame import Frame
 from evicat.catalog.media.frames import Wanted
 from evicat.schemas.asset import Asset, VideoFacts
@@ -52,6 +54,24 @@ ENGINES: list[Engine] = []
 """Every engine that a describer was given."""
 
 
+class Chains:
+    """Adds up how long the narratives of each film took in their slots; stands in ``ON_ANSWER``."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, list[ChatAnswer]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, window: WindowInput, kind: str, answer: ChatAnswer) -> None:
+        if kind == "narrative":
+            film_of = window.frames[0].pts - window.frames[0].time_us  # see tiny_frames
+            with self._lock:
+                self._answers.setdefault(film_of, []).append(answer)
+
+    def longest(self, engine: SimulatedEngine) -> float:
+        """Seconds of the longest chain, on the clock of the engine."""
+        return max(sum(map(engine.seconds, answers)) for answers in self._answers.values())
+
+
 class NoOptions(Model):
     """None."""
 
@@ -61,8 +81,8 @@ class AskLocal(Describer[NoOptions]):
 
     component = "ask-local"
     version = 1
-    kind = "local"
-    reads: ClassVar[frozenset[Reads]] = frozenset({"frames"})
+    kind: ClassVar[Literal["local", "narrative"]] = "local"
+    reads: frozenset[Reads] = frozenset({"frames"})
     options_class = NoOptions
     record: ClassVar[type[LocalRecord | NarrativeRecord]] = LocalRecord
 
@@ -91,16 +111,17 @@ class AskLocal(Describer[NoOptions]):
         return self._description(answer)
 
     def _description(self, answer: ChatAnswer) -> Description:
-        cost = {"prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens}
+        prompt, completion = answer.prompt_tokens, answer.completion_tokens
+        facts: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": completion}
         if answer.finish_reason == "refused":
-            raise RefusedError("the model declined", **cost)
+            raise RefusedError("the model declined", **facts)
         if answer.finish_reason == "length":
-            raise TruncatedError("the answer was cut", raw=answer.text, **cost)
+            raise TruncatedError("the answer was cut", raw=answer.text, **facts)
         try:
             record = self.record.model_validate_json(answer.text)
         except ValidationError:
-            raise AnswerError("the answer is no record", raw=answer.text, **cost) from None
-        return Description(record, text_of(record), **cost)
+            raise AnswerError("the answer is no record", raw=answer.text, **facts) from None
+        return Description(record, text_of(record), **facts)
 
 
 class AskNarrative(AskLocal):
@@ -108,7 +129,7 @@ class AskNarrative(AskLocal):
 
     component = "ask-narrative"
     kind = "narrative"
-    reads: ClassVar[frozenset[Reads]] = frozenset({"frames", "past"})
+    reads: frozenset[Reads] = frozenset({"frames", "past"})
     record = NarrativeRecord
 
 

@@ -16,18 +16,17 @@ import statistics
 import tempfile
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import asked
 from asked import LOCAL_S, MODEL, NARRATIVE_S, asking, film, recipe
 from sides import end, keep
 
-from evicat.catalog.describers.base import WindowInput
-from evicat.catalog.engines.base import ChatAnswer
+from evicat.catalog.engines.base import ChatAnswer, ChatRequest
 from evicat.catalog.engines.simulated import SimulatedEngine
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
@@ -75,12 +74,12 @@ class Case:
 WRITING = {"prefill_tokens_per_second": 8_000.0, "decode_tokens_per_second": 50.0}
 READING = {"prefill_tokens_per_second": 500.0, "decode_tokens_per_second": 400.0}
 CASES = [
-    Case(4, 30, "long answers", 20.0, WRITING),
-    Case(4, 30, "long prompts", 12.0, READING),
+    Case(4, 24, "long answers", 14.0, WRITING),
+    Case(4, 20, "long prompts", 8.0, READING),
     Case(16, 70, "long answers", 10.0, WRITING),
     Case(16, 70, "long prompts", 6.0, READING),
-    Case(64, 240, "long answers", 4.0, WRITING),
-    Case(64, 240, "long prompts", 2.5, READING),
+    Case(64, 420, "long answers", 5.0, WRITING),
+    Case(64, 200, "long prompts", 4.0, READING),
 ]
 
 
@@ -95,28 +94,21 @@ class Run:
 
 def ours(case: Case) -> Run:
     """The stage over all films, as a run does it."""
-    chains: dict[str, float] = {}
-    lock = threading.Lock()
+    chains = asked.Chains()
     with tempfile.TemporaryDirectory() as folder, asking(), Kit(recipe(), case.profile()) as kit:
         engine = kit.engine(MODEL)
         assert isinstance(engine, SimulatedEngine)
 
-        def note(window: WindowInput, kind: str, answer: ChatAnswer) -> None:
-            if kind == "narrative":
-                film_of = str(window.frames[0].pts - window.frames[0].time_us)
-                with lock:
-                    chains[film_of] = chains.get(film_of, 0.0) + engine.seconds(answer) / case.speed_up
-
         with Store.connect(Path(folder) / "catalog", write=True, create=True) as store:
             made = [prepared(asset, kit, store) for asset in case.films()]
-            asked.ON_ANSWER[:] = [note]
+            asked.ON_ANSWER[:] = [chains]
             started = time.perf_counter()
             with ThreadPoolExecutor(kit.videos_at_once) as pool:
                 list(pool.map(lambda job: see(job, kit, store), made))
             wall_s = time.perf_counter() - started
             asked.ON_ANSWER.clear()
         work_s = engine.spent.seconds / case.speed_up / case.slots
-    return Run(wall_s, work_s, max(chains.values()))
+    return Run(wall_s, work_s, chains.longest(engine) / case.speed_up)
 
 
 def prepared(asset: Asset, kit: Kit, store: Store) -> Job:
@@ -127,65 +119,68 @@ def prepared(asset: Asset, kit: Kit, store: Store) -> Job:
     return plan(asset, Path("no-such-film.mp4"), kit)
 
 
-def bare(case: Case) -> float:
-    """The same questions in the best order, with as little as it takes; its seconds."""
-    engine = SimulatedEngine(MODEL, case.profile().engines[MODEL.name])
-    ready: list[tuple[int, int, Any]] = []
-    order = count()
-    done: list[Future[ChatAnswer]] = []
-    lock = threading.Lock()
-    free, left = [case.slots], [0]
-    over = threading.Event()
+class Bare:
+    """Asks the same questions in the best order, with as little as that takes."""
 
-    def go_on() -> None:
+    def __init__(self, case: Case) -> None:
+        self._engine = SimulatedEngine(MODEL, case.profile().engines[MODEL.name])
+        self._ready: list[tuple[int, int, ChatRequest, list[Span]]] = []
+        """Place, order, question, and the windows of its chain that come after it."""
+        self._order = count()
+        self._free = case.slots
+        self._left = 0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._films = case.films()
+
+    def run(self) -> float:
+        """Its seconds."""
+        started = time.perf_counter()
+        for asset in self._films:
+            for span in windows(asset.duration_us, LOCAL_S * US):
+                self._add("local", span, "", [])
+            chain = windows(asset.duration_us, NARRATIVE_S * US)
+            self._left += len(chain) - 1
+            self._add("narrative", chain[0], "", chain[1:])
+        self._go_on()
+        self._over.wait()
+        seconds = time.perf_counter() - started
+        self._engine.close()
+        return seconds
+
+    def _add(self, kind: str, span: Span, past: str, behind: list[Span]) -> None:
+        request = asked.request(kind, span, frame_times(span, FRAMES[kind]), past)
+        heapq.heappush(self._ready, (-len(behind), next(self._order), request, behind))
+        self._left += 1
+
+    def _go_on(self) -> None:
         while True:
-            with lock:
-                if not ready or not free[0]:
+            with self._lock:
+                if not self._ready or not self._free:
                     return
-                free[0] -= 1
-                _, _, (request, after) = heapq.heappop(ready)
-            future = engine.submit(request)
-            future.add_done_callback(lambda ended, after=after: ended_with(ended, after))
-            done.append(future)
+                self._free -= 1
+                _, _, request, behind = heapq.heappop(self._ready)
+            self._engine.submit(request).add_done_callback(partial(self._done, behind))
 
-    def ended_with(future: Future[ChatAnswer], after: Any) -> None:
+    def _done(self, behind: list[Span], future: Future[ChatAnswer]) -> None:
         text = future.result().text
-        with lock:
-            free[0] += 1
-            left[0] -= 1
-            if after:
-                add_chain(*after, NarrativeRecord.model_validate_json(text).narrative)
-            if not left[0]:
-                over.set()
-        go_on()
-
-    def add_chain(spans: list[Span], past: str) -> None:
-        if spans:
-            request = asked.request("narrative", spans[0], frame_times(spans[0], FRAMES["narrative"]), past)
-            heapq.heappush(ready, (-len(spans), next(order), (request, (spans[1:],))))
-
-    started = time.perf_counter()
-    for asset in case.films():
-        for span in windows(asset.duration_us, LOCAL_S * US):
-            request = asked.request("local", span, frame_times(span, FRAMES["local"]), "")
-            heapq.heappush(ready, (0, next(order), (request, None)))
-            left[0] += 1
-        chain = windows(asset.duration_us, NARRATIVE_S * US)
-        left[0] += len(chain)
-        add_chain(chain, "")
-    go_on()
-    over.wait()
-    wait(done)
-    wall_s = time.perf_counter() - started
-    engine.close()
-    return wall_s
+        with self._lock:
+            self._free += 1
+            self._left -= 1
+            if behind:
+                self._left -= 1  # it was counted with its chain
+                past = NarrativeRecord.model_validate_json(text).narrative
+                self._add("narrative", behind[0], past, behind[1:])
+            if not self._left:
+                self._over.set()
+        self._go_on()
 
 
 def measure(case: Case) -> bool:
     runs, bares = [], []
     for _ in range(RUNS):
         runs.append(ours(case))
-        bares.append(bare(case))
+        bares.append(Bare(case).run())
     wall_s, bare_s = statistics.median(run.wall_s for run in runs), statistics.median(bares)
     least_s = max(runs[0].work_s, runs[0].chain_s)
     over_least, over_bare = wall_s / least_s, wall_s / bare_s

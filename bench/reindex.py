@@ -24,10 +24,12 @@ from evicat.catalog.describers.sight import Sight
 from evicat.flows.engine import flow_server
 from evicat.schemas.records import LocalRecord
 
-FILMS = 20
+FILMS = 10
 SCALES = 10
-WORK_S = 0.15
-RUNS = 2
+WORK_S = 0.5
+"""As a small model takes for a window. What a film costs beside its windows (tasks, decoding, journal) is
+some 0.3 s on a busy machine, so that with much shorter work the ratio would tell of that alone."""
+RUNS = 1
 BOUND = 0.15
 HEAD = 'name = "bench"\n'
 SCALE = """

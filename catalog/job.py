@@ -61,8 +61,14 @@ class Job:
         return [*([self.speech] if self.speech else []), *self.local.values(), *self.narrative.values()]
 
     def grid(self, kit: Kit, scale: str) -> list[Span]:
-        """The windows of a scale over this asset."""
-        length_us = next(s.window_us for s in kit.recipe.scales if s.name == scale)
+        """The windows of a scale over this asset.
+
+        Raises:
+            ValueError: they are shots, which only a pass over the pictures finds.
+        """
+        length_us = kit.scale(scale).window_us
+        if length_us is None:
+            raise ValueError(f"the windows of {scale} are shots, which are found when the pictures are seen")
         return windows(self.asset.duration_us, length_us)
 
     def embedding(self, kit: Kit, source: Unit) -> Unit | None:

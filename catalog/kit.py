@@ -21,6 +21,7 @@ from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
 from evicat.catalog.transcribers.loaders import load_transcriber
+from evicat.catalog.windows import policy_facts
 from evicat.schemas.errors import EvicatError
 from evicat.schemas.identity import ModelRef, Producer
 from evicat.schemas.recipe import Profile, Recipe, Scale
@@ -88,6 +89,10 @@ class Kit:
         with lock:
             yield component
 
+    def scale(self, name: str) -> Scale:
+        """The scale of the recipe that has this name."""
+        return next(scale for scale in self.recipe.scales if scale.name == name)
+
     def engine(self, model: ModelRef) -> Engine:
         """The engine of a chat model: one for all that use it."""
         key = model.name, model.quantization
@@ -110,7 +115,7 @@ class Kit:
         return self.profile.videos_at_once or max(2, min(slots, VIDEOS_PER_CORE * (os.cpu_count() or 1)))
 
     def check(self) -> None:
-        """Make sure that every describer can work; done once, and the other threads wait for what comes of it.
+        """Make sure that every describer can work: once, and whoever asks again hears what came of it.
 
         Raises:
             UsageError, EngineDownError: one cannot; says what to do.
@@ -172,7 +177,7 @@ class Kit:
 
     def _scale_producer(self, scale: Scale) -> Producer:
         part = self.describers[scale.name]
-        options: dict[str, Any] = {"window_us": scale.window_us, "describer": part.facts()}
+        options: dict[str, Any] = policy_facts(scale) | {"describer": part.facts()}
         if scale.frames:
             options |= {"frames": scale.frames.model_dump(mode="json"), "frames_version": FRAMES_VERSION}
         if "past" in part.reads:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
-from evicat.catalog.context import context_hash, embedded_in, shown_in
+from evicat.catalog.context import context_hash, embedded_in, past_texts, shown_in
 from evicat.catalog.evidence import Evidence, Portion
 from evicat.catalog.job import speech_inputs, subtitle_track
 from evicat.catalog.proof import Proof
@@ -19,8 +20,10 @@ from evicat.schemas.entry import Entry, Outcome
 from evicat.schemas.errors import UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.naming import VideoName, storable
-from evicat.schemas.span import Span
+from evicat.schemas.records import NarrativeRecord
+from evicat.schemas.span import Span, to_us
 from evicat.storage.rows import DEFAULT_VIEW, producer_from_row, producer_row
+from evicat.storage.sql import sql_in
 from evicat.storage.tables import EMBEDDING
 
 _UP_TO_DATE = [outcome.value for outcome in (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)]
@@ -74,16 +77,15 @@ def _reads_past(producer: Producer) -> bool:
 
 
 def _pasts(evidence: Evidence, portion: Portion) -> dict[tuple[str, str], list[tuple[int, list[str]]]]:
-    """By asset and producer that reads its own past: start of each narrative, and what the next reads of it."""
+    """By asset and producer that reads its own past: start of each narrative, what the next reads of it."""
     producers = [key for key, each in evidence.producers.items() if _reads_past(each)]
     units = portion.units.filter(pl.col("producer_id").is_in(producers))["unit_id"].to_list()
     found: dict[tuple[str, str], list[tuple[int, list[str]]]] = defaultdict(list)
     if not units:
         return found
-    rows = evidence.read(
-        "entries", sql_in("unit_id", units), ["asset_id", "producer_id", "start_s", "record"]
-    ).sort("start_s")
-    for row in rows.to_dicts():
+    columns = ["asset_id", "producer_id", "start_s", "record"]
+    rows = evidence.reader.dataset("entries").to_table(filter=sql_in("unit_id", units), columns=columns)
+    for row in rows.sort_by("start_s").to_pylist():
         try:
             record = NarrativeRecord.model_validate_json(row["record"])
         except ValidationError:
@@ -208,7 +210,11 @@ def sidecars(proof: Proof, evidence: Evidence) -> None:
             continue
         if producer.options.get("subtitles") == "never" or not facts.get(unit["asset_id"]):
             continue
-        asset = Asset.model_validate_json(facts[unit["asset_id"]])
+        try:
+            asset = Asset.model_validate_json(facts[unit["asset_id"]])
+        except ValidationError:
+            proof.fail("the facts of its video in table videos cannot be read", **unit)
+            continue
         found = [places.inputs_hash(name, asset, producer) for name in names[unit["asset_id"]]]
         hashes = {each.inputs_hash for each in found if not each.unknown}
         if unit["inputs_hash"] in hashes:

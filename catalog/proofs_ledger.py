@@ -139,7 +139,10 @@ def references(proof: Proof, evidence: Evidence) -> None:
     proof.fail_rows(without, "its video {asset_id} is not in table videos")
     orphans = evidence.units.join(made_by, on="producer_id", how="anti")
     proof.fail_rows(orphans, "its producer {producer_id} is not in table producers")
-    lost = evidence.names.join(known, on="asset_id", how="anti")
+    unprobed = evidence.names.join(known, on="asset_id", how="anti")
+    if waiting := unprobed.join(evidence.units, on="asset_id", how="anti").height:
+        proof.notes.append(f"{waiting} video names are of files that no run has probed so far")
+    lost = unprobed.join(evidence.units, on="asset_id", how="semi")
     proof.fail_rows(lost, "video name {name!r} points to a video that is not in table videos")
     rootless = evidence.names.join(evidence.read("roots"), on="root_id", how="anti")
     proof.fail_rows(rootless, "video name {name!r} is of root {root_id}, which is not in table roots")

@@ -8,7 +8,7 @@ Every answer is a polars frame with one declared schema, whatever matched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -164,7 +164,7 @@ class Catalog:
         return cited.match_to_schema(FRAME_SCHEMA).sort("asset_id", "pts", "entry_id")
 
     def cast(self, video: str, *, producer: str | None = None) -> pl.DataFrame:
-        """Who acts in a video, as its narratives call them: ``identity, descriptor, formerly, first_seen_s, ...``.
+        """Who acts in a video, as its narratives call them: ``identity, descriptor, formerly, ...``.
 
         Of the active producers, or of the one whose id begins with ``producer``.
         """
@@ -252,6 +252,7 @@ class Catalog:
         for name, embedder in self._embedders.items():
             table = self._reader.table(name)
             vector = embedder.embed_query(query)
+            self._check_length(name, vector, embedder)
             search = table.search(vector, vector_column_name="vector").distance_type("cosine")
             if where:
                 search = search.where(where, prefilter=True)
@@ -259,6 +260,20 @@ class Catalog:
                 score = 1.0 - float(row["_distance"])
                 scores[row["entry_id"]] = max(score, scores.get(row["entry_id"], -1.0))
         return scores
+
+    def _check_length(self, table: str, vector: Sized, embedder: Embedder[Any]) -> None:
+        """Whether a query is as long as what it is compared with: a server may have changed its model.
+
+        Raises:
+            CatalogError: it is not.
+        """
+        length = self._reader.dataset(table).schema.field("vector").type.list_size
+        if len(vector) != length:
+            raise CatalogError(
+                f"the vectors of {embedder.model.name!r} in this catalog have {length} numbers, but the "
+                f"query got {len(vector)} numbers: another model answers under that name; search with "
+                "--mode text, or name the right model in the profile"
+            )
 
     @cached_property
     def _embedders(self) -> dict[str, Embedder[Any]]:

@@ -3,11 +3,16 @@
 A describer that takes one window at a time is called on the way. One that serves several is called from
 threads of its own, while the pass goes on; a scale that reads its own past (narratives by a model) gets its
 windows one after another. What waits is held as small JPEG files, and beyond a bound the pass waits too.
+
+The windows of a grid are known before the pass, and only frames of those that are left are wanted. Shots are
+found on the way, all of them; a lane takes those that have no result.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import ExitStack
@@ -20,11 +25,19 @@ from evicat.catalog.describing import describe, failed, hash_of, past_of, window
 from evicat.catalog.job import Job
 from evicat.catalog.kit import Kit
 from evicat.catalog.media.frame import Frame
-from evicat.catalog.media.frames import Wanted, frame_times, read_windows
+from evicat.catalog.media.frames import (
+    Found,
+    Shot,
+    Wanted,
+    frame_times,
+    read_windows,
+    read_windows_and_shots,
+)
 from evicat.catalog.units import entries_of, opened
+from evicat.catalog.windows import shots_wanted, tiles
 from evicat.schemas.entry import Entry, WindowResult
 from evicat.schemas.errors import AssetError
-from evicat.schemas.grid import chunks
+from evicat.schemas.grid import CHUNK_US
 from evicat.schemas.identity import Unit
 from evicat.schemas.sink import Sink
 from evicat.schemas.span import Span
@@ -70,31 +83,43 @@ class _Look:
 
 def _show(job: Job, kit: Kit, lanes: list[_Lane]) -> None:
     """Deal the frames of one pass out to the lanes."""
-    looks = [_Look(lane, span) for lane in lanes for span in lane.looks]
+    finding = [lane for lane in lanes if lane.shots]
+    looks = [_Look(lane, span) for lane in lanes if not lane.shots for span in lane.looks]
     left = dict(enumerate(looks))
-    if not looks:
+    if not lanes:
         return
     behind = sum(look.lane.is_chain for look in looks)
     try:
-        for index, frames in _frames(job, kit, looks):
+        for found in _frames(job, kit, looks, finding):
+            if isinstance(found, Shot):
+                finding[found.number].find(found, behind)
+                continue
+            index, frames = found
             look = left.pop(index)
             behind -= look.lane.is_chain
             look.lane.take(look.span, frames, behind)
     except AssetError as error:
         for look in left.values():
             look.lane.give_up(look.span, error)
+        for lane in finding:
+            lane.give_up_rest(error)
     for lane in lanes:
         lane.finish()
 
 
-def _frames(job: Job, kit: Kit, looks: list[_Look]) -> Iterator[tuple[int, tuple[Frame, ...]]]:
+def _frames(job: Job, kit: Kit, looks: list[_Look], finding: list[_Lane]) -> Iterator[Found]:
     options = {scale.name: scale.frames for scale in kit.recipe.scales if scale.frames}
     wanted = []
     for look in looks:
         frames = options[look.lane.unit.scale]
         wanted.append(Wanted(look.span, frame_times(look.span, frames.per_window), frames.max_width))
     timeout_s, decoder = kit.profile.decode_timeout_seconds, kit.profile.decoder
-    return read_windows(kit.workers, job.path, job.asset, wanted, timeout_s=timeout_s, decoder=decoder)
+    shots = [lane.shots for lane in finding if lane.shots]
+    if not shots:
+        return read_windows(kit.workers, job.path, job.asset, wanted, timeout_s=timeout_s, decoder=decoder)
+    return read_windows_and_shots(
+        kit.workers, job.path, job.asset, wanted, shots, timeout_s=timeout_s, decoder=decoder
+    )
 
 
 def _lane(job: Job, kit: Kit, sink: Sink, scale: str, unit: Unit, have: dict[int, WindowResult]) -> _Lane:
@@ -102,6 +127,19 @@ def _lane(job: Job, kit: Kit, sink: Sink, scale: str, unit: Unit, have: dict[int
     if "past" in describer.reads:
         return _Chain(job, kit, sink, scale, unit, have)
     return (_Parallel if describer.slots > 1 else _Lane)(job, kit, sink, scale, unit, have)
+
+
+def _start_us(span: Span) -> int:
+    return span.start_us
+
+
+def _end_us(span: Span) -> int:
+    return span.end_us
+
+
+def _chunk(span: Span) -> int:
+    """The chunk that a window is of: as by :func:`evicat.schemas.grid.chunks`."""
+    return span.start_us // CHUNK_US
 
 
 class _Lane:
@@ -113,19 +151,32 @@ class _Lane:
     def __init__(
         self, job: Job, kit: Kit, sink: Sink, scale: str, unit: Unit, have: dict[int, WindowResult]
     ) -> None:
-        self.job, self.kit, self.sink, self.unit, self.have = job, kit, sink, unit, have
+        self.job, self.kit, self.sink, self.unit = job, kit, sink, unit
         self.describer: Describer[Any] = kit.describers[scale]
-        self.grid = job.grid(kit, scale)
+        self.shots = shots_wanted(kit.scale(scale))
+        if self.shots:
+            self.grid = tiles(job.timeline, [result.span for result in have.values()])
+            spans = set(self.grid)
+            have = {start_us: result for start_us, result in have.items() if result.span in spans}
+        else:
+            self.grid = job.grid(kit, scale)
+        self.have = have
         self.again = _may_be_stale(self.describer, sink)
         self.entries: list[Entry] = []
         if job.speech and "speech" in self.describer.reads:
             self.entries = sorted(entries_of(sink, job.speech), key=lambda each: (each.span, each.entry_id))
         self.looks = self._due()
-        self._open = {span.start_us: number for number, run in enumerate(chunks(self.grid)) for span in run}
-        self._left: dict[int, int] = {}
-        for span in self.looks:
-            self._left[self._open[span.start_us]] = self._left.get(self._open[span.start_us], 0) + 1
+        """What is left to make; of shots, what of the timeline they are to be found in."""
+        self._left: Counter[int] = Counter()
+        """By chunk: how many windows have no outcome so far, and one more while it may get more windows."""
         self._lock = threading.Lock()
+        due = set(self.looks)
+        self._kept = [span for span in self.grid if span not in due]
+        self._kept_spans = frozenset(self._kept)
+        self._found_until_us = 0
+        self._in_chunk = 0
+        if not self.shots:
+            self._left.update(map(_chunk, self.looks))
 
     def _due(self) -> list[Span]:
         return [span for span in self.grid if not self._holds(span, None)]
@@ -151,6 +202,42 @@ class _Lane:
         """There will be no frames for this window."""
         self.write(failed(span, error))
 
+    def find(self, shot: Shot, behind: int) -> None:
+        """The pass has found the next window: take what of it has no result, as a rule all or nothing.
+
+        Where shots are found otherwise than when the results were made, those keep their windows.
+        """
+        first = bisect_right(self._kept, shot.span.start_us, key=_end_us)
+        last = bisect_left(self._kept, shot.span.end_us, key=_start_us)
+        for span in self._next(shot.span, self._kept[first:last]):
+            frames = tuple(frame for frame in shot.frames if frame.time_us in span)
+            self.take(span, frames, behind)
+
+    def give_up_rest(self, error: AssetError) -> None:
+        """No further windows will be found: what is left of the timeline failed, each gap in one piece."""
+        if self._found_until_us < self.job.asset.duration_us:
+            rest = Span(self._found_until_us, self.job.asset.duration_us)
+            for span in self._next(rest, [result.span for result in self.have.values()]):
+                self.give_up(span, error)
+
+    def _next(self, whole: Span, known: list[Span]) -> Iterator[Span]:
+        """Go on over ``whole``, as ``known`` windows divide it; the windows that are to be made."""
+        windows = tiles(whole, known)
+        due = {span for span in windows if span not in self._kept_spans}
+        with self._lock:
+            self._left.update(map(_chunk, [whole, *due]))
+        for span in windows:
+            self.expect(span, is_due=span in due)
+            if span in due:
+                yield span
+        is_first = not self._found_until_us
+        before, self._in_chunk, self._found_until_us = self._in_chunk, _chunk(whole), whole.end_us
+        if not is_first:
+            self._count_down(before)
+
+    def expect(self, span: Span, *, is_due: bool) -> None:
+        """This window comes next; ``is_due``: with its frames."""
+
     def write(self, result: WindowResult) -> None:
         """Hand a result over; the last one of a chunk seals it."""
         self.sink.write(self.unit, result)
@@ -158,8 +245,10 @@ class _Lane:
 
     def settle(self, span: Span) -> None:
         """Nothing is left to make of this window."""
+        self._count_down(_chunk(span))
+
+    def _count_down(self, chunk: int) -> None:
         with self._lock:
-            chunk = self._open[span.start_us]
             self._left[chunk] -= 1
             is_last = not self._left[chunk]
         if is_last:
@@ -227,14 +316,13 @@ class _Chain(_Lane):
         self._past: Past | None = None
         super().__init__(*arguments)
         self._frames: dict[int, tuple[Frame, ...] | AssetError] = {}
-        self._todo = list(reversed(self.grid))
-        self._wanted = {span.start_us for span in self.looks}
+        self._todo = deque(() if self.shots else self.grid)
+        self._wanted = set() if self.shots else {span.start_us for span in self.looks}
         self._callers = self.kit.callers(self.describer)
         self._under_way: Future[WindowResult] | None = None
         self._changed = threading.Condition()
         self._error: BaseException | None = None
         self._is_stopped = False
-        self._is_going_on = False
 
     def _due(self) -> list[Span]:
         """Windows that have no result; where stale ones are retried, all from the first that may be stale."""
@@ -256,6 +344,13 @@ class _Chain(_Lane):
     def give_up(self, span: Span, error: AssetError) -> None:
         self._put(span, error)
 
+    def expect(self, span: Span, *, is_due: bool) -> None:
+        with self._changed:
+            if is_due:
+                self._wanted.add(span.start_us)
+            self._todo.append(span)
+            self._go_on()
+
     def _put(self, span: Span, frames: tuple[Frame, ...] | AssetError) -> None:
         with self._changed:
             self._frames[span.start_us] = frames
@@ -265,16 +360,12 @@ class _Chain(_Lane):
 
     def _go_on(self) -> None:
         """Begin the next window if none is under way and its frames are there. Holds ``_changed``."""
-        if self._is_going_on:
-            return  # a call that ended at once asks from inside the loop below, which goes on by itself
-        self._is_going_on = True
-        try:
-            while self._todo and self._under_way is None and not self._is_stopped:
-                if not self._begin(self._todo[-1]):
-                    return
-                self._todo.pop()
-        finally:
-            self._is_going_on = False
+        while self._todo and self._under_way is None and not self._is_stopped:
+            if not self._begin(self._todo[0]):
+                return
+            # Only now: a call that ended at once asks from inside, and finds that this one has begun. So many
+            # of them run in this loop, and do not nest.
+            self._todo.popleft()
 
     def _begin(self, span: Span) -> bool:
         """Begin a window, or pass it by where it has a result; False: its frames have not come."""
@@ -284,10 +375,16 @@ class _Chain(_Lane):
         if span.start_us not in self._frames:
             return False
         frames = self._frames.pop(span.start_us)
-        future = self._callers.submit(partial(self._make, span, frames), behind=len(self._todo) - 1)
+        future = self._callers.submit(partial(self._make, span, frames), behind=self._behind(span))
         self._under_way = future
         future.add_done_callback(self._done)
         return True
+
+    def _behind(self, span: Span) -> int:
+        """How many windows wait for this one; of shots, how many there are at least."""
+        if not self.shots:
+            return len(self._todo) - 1
+        return (self.job.asset.duration_us - span.end_us) // self.shots.max_us
 
     def _make(self, span: Span, frames: tuple[Frame, ...] | AssetError) -> WindowResult:
         if self._holds(span, self._past):
@@ -317,7 +414,7 @@ class _Chain(_Lane):
         if self._error:
             raise self._error
         if self._todo:
-            raise RuntimeError(f"{self.job.path}: no frames came for the window {self._todo[-1]}")
+            raise RuntimeError(f"{self.job.path}: no frames came for the window {self._todo[0]}")
 
     def __exit__(self, *_: object) -> None:
         with self._changed:

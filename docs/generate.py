@@ -19,6 +19,8 @@ from typer.main import get_command
 from evicat.catalog.describers.base import Describer
 from evicat.catalog.describers.loaders import DESCRIBERS, describer_class
 from evicat.catalog.embedders.loaders import EMBEDDERS, embedder_class
+from evicat.catalog.engines.protocol import ServedOptions
+from evicat.catalog.engines.simulated import Faults, SimulatedOptions
 from evicat.catalog.transcribers.loaders import TRANSCRIBERS, transcriber_class
 from evicat.flows.cli import EXIT_FAILURES, EXIT_USAGE, app
 from evicat.schemas import errors
@@ -26,7 +28,15 @@ from evicat.schemas.asset import ASSET_FLAGS
 from evicat.schemas.entry import FLAGS, OUTCOME_MEANINGS
 from evicat.schemas.errors import EvicatError, UsageError
 from evicat.schemas.model import Model
-from evicat.schemas.recipe import EmbedderOptions, FrameOptions, Profile, Recipe, Scale, SpeechOptions
+from evicat.schemas.recipe import (
+    EmbedderOptions,
+    FrameOptions,
+    ModelProfile,
+    Profile,
+    Recipe,
+    Scale,
+    SpeechOptions,
+)
 from evicat.storage import columns
 from evicat.storage.tables import FIXED_TABLES, table_spec, vectors_schema
 
@@ -39,6 +49,12 @@ RECIPE_PARTS: tuple[tuple[str, type[Model]], ...] = (
     ("frames of a scale", FrameOptions),
     ("[speech]", SpeechOptions),
     ("[embedder]", EmbedderOptions),
+)
+PROFILE_PARTS: tuple[tuple[str, type[Model]], ...] = (
+    ('[engines."MODEL"]', ModelProfile),
+    ("options of the engine `openai`", ServedOptions),
+    ("options of the engine `simulated`", SimulatedOptions),
+    ("faults of the engine `simulated`", Faults),
 )
 COMPONENTS: tuple[tuple[str, Mapping[str, str], Callable[[str], Any]], ...] = (
     ("Describers", DESCRIBERS, describer_class),
@@ -75,7 +91,10 @@ def recipe_page() -> str:
 def profile_page() -> str:
     lines = ["# Profile", "", *_prose(Profile), ""]
     lines += ["A profile is a TOML file, given as `--profile FILE`; without one the defaults hold.", ""]
-    return "\n".join([*lines, *_fields(Profile), ""])
+    lines += [*_fields(Profile), ""]
+    for title, model in PROFILE_PARTS:
+        lines += [f"## {title}", "", *_prose(model), "", *_fields(model), ""]
+    return "\n".join(lines)
 
 
 def tables_page() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from evicat.flows.options import AtOption, CatalogOption, JsonOption, ProducersArgument
+from evicat.flows.options import AtOption, CatalogOption, JsonOption, ProducerOption, ProducersArgument
 from evicat.flows.recipes import recipes_app
 from evicat.flows.snapshots import snapshot_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
@@ -142,7 +142,7 @@ def reindex(
     request = catalog_request(catalog, recipe, profile, retry or [])
     work = plan_work(request)
     tables.plan(_console(), work, request.problems)
-    if plan or not work.work:
+    if plan or not (work.work or work.unknown):
         return
     _run(lambda: cast("Summary", reindex_flow(catalog, recipe, profile, retry, limits)))
 
@@ -163,6 +163,7 @@ def search(
     profile: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where the embedder's weights lie, as for index.")
     ] = None,
+    producer: ProducerOption = None,
     at: AtOption = None,
 ) -> None:
     """Find where something is said, written or seen, with cited times."""
@@ -174,6 +175,7 @@ def search(
         video=video,
         kind=kind,
         between=span,
+        producer=producer,
     )
     rows = hits.select("entry_id", "video", "start_s", "end_s", "kind", "text", "score").to_dicts()
     if as_json:
@@ -204,6 +206,7 @@ def show(
         list[str] | None,
         typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
     ] = None,
+    producer: ProducerOption = None,
     at: AtOption = None,
 ) -> None:
     """Show what is written about one video: rank, time span, description. Narratives come first."""
@@ -212,7 +215,7 @@ def show(
     if media_root and frames is None:
         raise UsageError("--media-root says where the frames are taken from: give --frames DIR too")
     opened = _open(catalog, at=at)
-    entries = opened.serialize(video, kind=kind, between=span)
+    entries = opened.serialize(video, kind=kind, between=span, producer=producer)
     if as_json:
         for row in entries.to_dicts():
             typer.echo(json.dumps(row, ensure_ascii=False))

@@ -14,7 +14,7 @@ class Limits(Model):
     """Bounds of one run; None: no bound. What was begun is finished, so nothing is paid for twice."""
 
     max_calls: int | None = Field(default=None, ge=1)
-    """Calls of describers and transcribers, repeated ones included."""
+    """Calls of models; those that repeat a window with a changed request count, but are not held back."""
     max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Hours since the start of the run, after which nothing is begun."""
     limit_windows: int | None = Field(default=None, ge=1)
@@ -33,6 +33,7 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._started = time.monotonic()
+        self._windows = 0
         self._calls = 0
         self._canary = limits.canary
         self._lock = threading.Lock()
@@ -49,7 +50,13 @@ class Gate:
             self.reached = self.reached or self._limit()
             if self.reached:
                 raise LimitReachedError(self.reached)
+            self._windows += 1
             self._calls += 1
+
+    def count_repeated(self, calls: int) -> None:
+        """``calls`` more were made for a window that had been admitted."""
+        with self._lock:
+            self._calls += calls
 
     @property
     def is_canary_through(self) -> bool:
@@ -62,12 +69,12 @@ class Gate:
 
     def _limit(self) -> str:
         limits = self._limits
-        if limits.limit_windows is not None and self._calls >= limits.limit_windows:
+        if limits.limit_windows is not None and self._windows >= limits.limit_windows:
             return f"--limit-windows {limits.limit_windows}"
         if limits.max_calls is not None and self._calls >= limits.max_calls:
             return f"--max-calls {limits.max_calls}"
         if limits.max_hours is not None and time.monotonic() - self._started >= limits.max_hours * 3600:
             return f"--max-hours {limits.max_hours:g}"
-        if self._canary is not None and self._calls >= self._canary:
+        if self._canary is not None and self._windows >= self._canary:
             return f"--canary {self._canary}"
         return ""

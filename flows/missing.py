@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from evicat.catalog.sources import Source
@@ -37,12 +38,13 @@ def mark_missing(store: Store, sources: Iterable[Source], asked: Iterable[Root] 
         roots[root.root_id] = root
         seen[root.root_id, storable(source.name)] = source
     found, doubtful = Missing(), set()
+    listed = lru_cache(maxsize=None)(_entries)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for name in store.names():
         root_of = roots.get(name.root_id)
         if root_of is None or name.missing_since:
             continue
-        reason = _why_kept(root_of, name, seen.get((name.root_id, name.name)))
+        reason = _why_kept(root_of, name, seen.get((name.root_id, name.name)), listed)
         if reason is None:
             store.add_name(replace(name, missing_since=now))
             found.names.append(name.name)
@@ -52,7 +54,14 @@ def mark_missing(store: Store, sources: Iterable[Source], asked: Iterable[Root] 
     return found
 
 
-def _why_kept(root: Root, name: VideoName, source: Source | None) -> str | None:
+def _entries(folder: Path) -> dict[str, str]:
+    """What is in a folder: real names by those that a catalog stores."""
+    return {storable(entry.name): entry.name for entry in os.scandir(folder)}
+
+
+def _why_kept(
+    root: Root, name: VideoName, source: Source | None, listed: Callable[[Path], dict[str, str]]
+) -> str | None:
     """None: the file is gone. Empty: it is there. Else what keeps us from saying so."""
     if source and os.path.exists(source.path):  # noqa: PTH110 (Path.exists raises in a locked folder)
         return ""
@@ -66,15 +75,14 @@ def _why_kept(root: Root, name: VideoName, source: Source | None) -> str | None:
             folder /= part
             continue
         try:
-            entries = [entry.name for entry in os.scandir(folder)]
+            entries = listed(folder)
         except NotADirectoryError:
             return None
         except OSError as error:
             return f"{folder} cannot be read ({error.strerror}); nothing in it is taken for missing"
         if not entries:
             return f"{folder} is empty, as if a disk were not mounted; nothing in it is taken for missing"
-        match = next((entry for entry in entries if storable(entry) == part), None)
-        if match is None:
+        if part not in entries:
             return None
-        folder /= match
+        folder /= entries[part]
     return ""

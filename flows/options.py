@@ -23,3 +23,7 @@ ProducersArgument = Annotated[
         metavar="PRODUCER...", help="First digits of their ids; see: evicat producers.", show_default=False
     ),
 ]
+ProducerOption = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="Of this producer, active or not; see: evicat producers."),
+]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evicat.catalog.job import Job, plan
 from evicat.catalog.kit import Kit
 from evicat.catalog.transcribers.blocks import MAX_BLOCK_S
+from evicat.catalog.windows import most_windows
 from evicat.flows.request import Request
 from evicat.schemas.asset import Asset
 from evicat.schemas.grid import CHUNK_US, windows
@@ -32,12 +33,12 @@ class PlannedWork(Model):
     component: str
     units: int = 0
     windows: int = 0
-    """Windows without an outcome; of speech, blocks at most, since silence is not known before."""
+    """Windows without an outcome; of shots and of speech, at most: cuts and silence are not known before."""
     calls: int = 0
     """Calls of the describer or transcriber; vectors cost none of these."""
     tokens: int | None = 0
-    """Prompt and completion, by the mean of what this component took per window so far; None: it has a
-    model, and has not run in this catalog."""
+    """Prompt and completion, by the mean of what this component took per window with this model so far;
+    None: it has a model, and has not run in this catalog."""
 
 
 @dataclass
@@ -50,7 +51,7 @@ class WorkPlan:
     unchanged: int = 0
     """Known assets for which nothing is."""
     unknown: list[str] = field(default_factory=list)
-    """Videos that are new or were written to: only a run can tell what they take."""
+    """Videos that are new, were written to, or could not be read and are retried: only a run can tell."""
     video_seconds: float = 0.0
 
     @property
@@ -93,6 +94,8 @@ class _Planner:
                 continue
             seen.add(asset_id)
             if video.asset is None:
+                if "failed" in self._store.retry:
+                    found.unknown.append(source.name)
                 continue  # it could not be read
             job = self._job(source, video.asset)
             if job.is_complete(self._kit, self._store):
@@ -130,7 +133,7 @@ class _Planner:
 
     def _windows(self, job: Job, unit: Unit) -> int:
         if unit.kind != "speech":
-            return len(job.grid(self._kit, unit.scale))
+            return most_windows(self._kit.scale(unit.scale), job.asset.duration_us)
         hears = job.track is None and job.asset.audio and self._kit.transcriber
         return math.ceil(job.asset.duration_us / US / MAX_BLOCK_S) if hears else 1
 
@@ -139,9 +142,8 @@ class _Planner:
             return
         row = self._done.get(unit.unit_id)
         if row and row["inputs_hash"] == unit.inputs_hash:
-            kept = self._store.results(unit).values() if row["complete"] else ()
-            due = sum(result.is_due(self._store.retry) for result in kept)
-            count = due if row["complete"] else max(0, count - row["windows"])
+            due = sum(result.is_due(self._store.retry) for result in self._store.results(unit).values())
+            count = due + (0 if row["complete"] else max(0, count - row["windows"]))
         counts = self._work[unit.producer_id]
         counts["units"] += 1
         counts["windows"] += count
@@ -157,7 +159,8 @@ class _Planner:
     def _tokens(self, producer: Producer) -> float | None:
         """Tokens per window that the component took in this catalog; None: it never ran."""
         reader = self._store.reader()
-        known = reader.dataset("producers").to_table(columns=["producer_id", "kind", "component"]).to_pylist()
+        columns = ["producer_id", "kind", "component", "model_name"]
+        known = reader.dataset("producers").to_table(columns=columns).to_pylist()
         like = {each["producer_id"] for each in known if _same(each, producer)}
         units = reader.dataset("units").to_table(
             columns=["producer_id", "windows", "prompt_tokens", "completion_tokens"]
@@ -168,4 +171,5 @@ class _Planner:
 
 
 def _same(row: dict[str, Any], producer: Producer) -> bool:
-    return bool(row["kind"] == producer.kind and row["component"] == producer.component)
+    model = producer.model.name if producer.model else ""
+    return (row["kind"], row["component"], row["model_name"]) == (producer.kind, producer.component, model)

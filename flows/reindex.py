@@ -47,8 +47,12 @@ def catalog_request(catalog: str, recipe: str, profile: str | None, retry: list[
     load_recipe(recipe), load_profile(profile)  # said before the storage engine is imported
     Layout.of(catalog).check_is_catalog()
     places, wanted = _places(Store.connect(catalog))
-    if not places:
+    if not wanted:
         raise UsageError(f"{catalog} has no videos; index some first")
+    if not places:
+        raise UsageError(
+            f"{catalog} was imported, and knows no place of its videos; index their folder by this recipe"
+        )
     request = Request.read(places, catalog, recipe, profile, retry)
     known = [source for source in request.sources if _key(source) in wanted]
     lost = Counter(wanted.values()) - Counter(wanted[_key(source)] for source in known)
@@ -63,8 +67,10 @@ def _places(store: Store) -> tuple[list[str], dict[tuple[str, str], str]]:
     roots = {root.root_id: root for root in store.roots()}
     names = [name for name in store.names() if name.missing_since is None]
     wanted = {(name.root_id, name.name): roots[name.root_id].location for name in names}
-    places = [root.location for root in roots.values() if root.kind != "files"]
-    single = [name for name in names if roots[name.root_id].kind == "files"]
+    placed = [root for root in roots.values() if root.location]
+    places = [root.location for root in placed if root.kind != "files"]
+    apart = {root.root_id for root in placed if root.kind == "files"}
+    single = [name for name in names if name.root_id in apart]
     places += [str(Path(roots[name.root_id].location, name.path)) for name in single]
     return places, wanted
 

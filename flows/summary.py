@@ -37,7 +37,7 @@ class Summary:
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     answers: Counter[Outcome] = field(default_factory=Counter)
     """Outcomes of windows, without vectors and broken files: what a canary is judged by."""
-    entries: Counter[str] = field(default_factory=Counter)
+    entries: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     vectors: int = 0
     missing: list[str] = field(default_factory=list)
     """Video names whose file vanished, as this run found."""
@@ -54,7 +54,7 @@ class Summary:
     def add_result(self, unit: Unit, result: WindowResult) -> None:
         with self._lock:
             self.outcomes[unit.scale, result.outcome] += 1
-            self.entries[unit.scale] += len(result.entries)
+            self.entries[unit.scale, result.outcome] += len(result.entries)
             if unit.kind != EMBEDDING and result.error_class not in _OF_THE_FILE:
                 self.answers[result.outcome] += 1
             self.vectors += len(result.vectors)
@@ -107,6 +107,7 @@ class Summary:
             (self.unchanged, "unchanged"),
             (self.copies, "copies"),
             (len(self.missing), "missing"),
+            (0 if self.made else sum(self.outcomes.values()), "windows made"),
         ]
         failed = [
             (len(self.failures) + len(self.problems), "failed"),
@@ -124,7 +125,7 @@ class Summary:
     def rows(self) -> list[tuple[str, str, int, int]]:
         """``(scale, outcome, windows, entries)``."""
         return [
-            (scale, outcome.value, count, self.entries[scale] if outcome == Outcome.DONE else 0)
+            (scale, outcome.value, count, self.entries[scale, outcome])
             for (scale, outcome), count in sorted(self.outcomes.items())
         ]
 

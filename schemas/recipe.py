@@ -29,8 +29,17 @@ class Scale(Model):
 
     kind: Literal["local", "narrative"]
     """Local entries say what a short window shows; narratives tell a longer one in order."""
-    window_seconds: float = Field(ge=0.5, le=3600)
-    """Length of the windows that tile the timeline."""
+    policy: Literal["grid", "shots"] = "grid"
+    """How the timeline is divided. ``grid``: windows of one length, ``window_seconds``. ``shots``: from cut
+    to cut. To find the cuts, every frame is decoded and looked at, where a grid decodes what it shows: a pass
+    over the pictures takes longer."""
+    window_seconds: float | None = Field(default=None, ge=0.5, le=3600)
+    """Length of the windows that tile the timeline; needed by ``grid``, and only there."""
+    min_seconds: float = Field(default=1, ge=0.5, le=1800)
+    """Of ``shots``: one that is shorter joins the one before it, the first one the next."""
+    max_seconds: float = Field(default=30, ge=1, le=3600)
+    """Of ``shots``: of a longer one so much is taken as long as twice as much is left; the rest is halved. At
+    least twice ``min_seconds``."""
     describer: str
     """Name of the describer."""
     frames: FrameOptions | None = None
@@ -38,14 +47,42 @@ class Scale(Model):
     options: dict[str, Any] = {}
     """Options of the describer; checked by its own options class."""
 
+    @model_validator(mode="after")
+    def _has_its_lengths(self) -> Scale:
+        bounds = sorted(self.model_fields_set & {"min_seconds", "max_seconds"})
+        if self.policy == "grid":
+            if self.window_seconds is None:
+                raise ValueError("it needs window_seconds, or policy = 'shots'")
+            if bounds:
+                raise ValueError(f"{bounds[0]} is for policy = 'shots'; a grid has window_seconds")
+        elif self.window_seconds is not None:
+            raise ValueError("policy = 'shots' takes min_seconds and max_seconds; remove window_seconds")
+        elif self.max_seconds < 2 * self.min_seconds:
+            raise ValueError(
+                "max_seconds must be at least twice min_seconds, "
+                f"got min_seconds = {self.min_seconds:g} and max_seconds = {self.max_seconds:g}"
+            )
+        return self
+
     @property
     def name(self) -> str:
-        """``local-10s``: the scale as it stands in ids and tables."""
+        """``local-10s`` or ``local-shots``: the scale as it stands in ids and tables."""
+        if self.window_seconds is None:
+            return f"{self.kind}-shots"
         return f"{self.kind}-{self.window_seconds:g}s".replace(".", "_")
 
     @property
-    def window_us(self) -> int:
-        return round(self.window_seconds * US)
+    def window_us(self) -> int | None:
+        """Length of the windows of a grid; None: they are shots."""
+        return None if self.window_seconds is None else round(self.window_seconds * US)
+
+    @property
+    def min_us(self) -> int:
+        return round(self.min_seconds * US)
+
+    @property
+    def max_us(self) -> int:
+        return round(self.max_seconds * US)
 
 
 class SpeechOptions(Model):
@@ -124,7 +161,7 @@ class Recipe(Model):
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ValueError(
-                f"two scales are called {twice.pop()!r}; one kind and window length can stand once"
+                f"two scales are called {twice.pop()!r}; one kind and window length (or shots) can stand once"
             )
         return self
 

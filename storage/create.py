@@ -57,14 +57,18 @@ def _check_place(layout: Layout) -> None:
 
 
 def _is_unfinished(layout: Layout) -> bool:
-    """Whether all that is here is what a creation leaves when it is interrupted."""
+    """Whether all that is here is what a creation leaves when it is interrupted.
+
+    It makes the folder of its lock, then the lock, and all else while it holds that.
+    """
+    if not layout.commit_lock.is_file():
+        empty_folders = (layout.work, layout.claims)
+        return all(path in empty_folders and path.is_dir() for path in layout.root.rglob("*"))
     ours = {path.name for path in (layout.tables, layout.staged, layout.heads, layout.work, layout.head)}
     ours_in_work = {path.name for path in (layout.claims, layout.journals, layout.commit_lock)}
-    return (
-        layout.commit_lock.is_file()
-        and {path.name for path in layout.root.iterdir() if path.suffix != ".tmp"} <= ours
-        and {path.name for path in layout.work.iterdir()} <= ours_in_work
-    )
+    return {path.name for path in layout.root.iterdir() if path.suffix != ".tmp"} <= ours and {
+        path.name for path in layout.work.iterdir()
+    } <= ours_in_work
 
 
 def _fill(layout: Layout) -> None:

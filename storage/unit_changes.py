@@ -6,7 +6,8 @@ The rules:
   changed, all its stored rows go.
 - Where an entry of a stored unit comes, goes, or changes its text or time, what read it is outdated. An
   embedded chunk goes, vectors and coverage: it is pending again, and vectors never outlive what they
-  embed. A described window becomes stale, and keeps its entries until it is made again.
+  embed. A described window becomes stale, and keeps its entries until it is made again. So does a window
+  that was told of a narrative before it, in its own unit.
 - A unit row is derived from what is then in coverage.
 """
 
@@ -26,6 +27,7 @@ from evicat.schemas.identity import Unit
 from evicat.schemas.span import to_us
 
 from .ledger import UnitState, coverage_rows, to_microseconds, unit_rows
+from .own_past import read_their_past, told_of
 from .rows import Row
 from .staging import StagedChunk
 from .tables import COVERAGE, EMBEDDING, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
@@ -95,6 +97,9 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     gained_entries = _join(_of_stored(stored, told), doomed_entries, _MEANING, "left anti")
     changed = [*lost_entries.select(_READ).to_pylist(), *gained_entries.select(_READ).to_pylist()]
     stale, pending = _outdated(tables, stored, changed, new_windows)
+    later = _told_of_other_narratives(tables, stored, changed, new_coverage)
+    later = _join(later, stale, ["unit_id", "start_s"], "left anti").select(COVERAGE.names).cast(COVERAGE)
+    stale = pa.concat_tables([stale, later])
     void = pa.concat_tables([void, pending, _windows(_with_window_start(stale))])
     new_coverage = pa.concat_tables([new_coverage, stale])
 
@@ -138,6 +143,29 @@ def _outdated(
         elif row["outcome"] in _MAY_BE_STALE and any(s < end_s and start_s < e for s, e in read):
             stale.append({name: row[name] for name in COVERAGE.names} | {"outcome": Outcome.STALE.value})
     return pa.Table.from_pylist(stale, schema=COVERAGE), pa.Table.from_pylist(void, schema=WINDOWS)
+
+
+def _told_of_other_narratives(
+    tables: Tables, stored: Stored, changed: list[Row], new_coverage: pa.Table
+) -> pa.Table:
+    """Coverage rows, marked stale, of windows that were told of a narrative of their own that ``changed``."""
+    producers = read_their_past(tables, {row["producer_id"] for row in changed})
+    starts: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in changed:
+        if row["producer_id"] in producers:
+            starts[row["asset_id"], row["producer_id"]].append(row["start_s"])
+    made = {
+        (row["unit_id"], row["start_s"]) for row in new_coverage.select(["unit_id", "start_s"]).to_pylist()
+    }
+    stale: list[Row] = []
+    for (asset_id, producer_id), starts_s in starts.items():
+        own = (pc.field("asset_id") == asset_id) & (pc.field("producer_id") == producer_id)
+        before = stored.coverage.filter(own).select(COVERAGE.names).to_pylist()
+        kept = [row for row in before if (row["unit_id"], row["start_s"]) not in made]
+        windows = [*kept, *new_coverage.filter(own).to_pylist()]
+        stale += [row for row in told_of(starts_s, windows, made) if row["outcome"] in _MAY_BE_STALE]
+    marked = [row | {"outcome": Outcome.STALE.value} for row in stale]
+    return pa.Table.from_pylist(marked, schema=COVERAGE)
 
 
 def _readers(tables: Tables, read: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -41,7 +41,8 @@ def load_generator():
 
 GENERATE = load_generator()
 OPTION_CLASSES = [find(name).options_class for _, known, find in GENERATE.COMPONENTS for name in known]
-DOCUMENTED = [Profile, *(model for _, model in GENERATE.RECIPE_PARTS), *OPTION_CLASSES]
+PARTS = [model for _, model in (*GENERATE.RECIPE_PARTS, *GENERATE.PROFILE_PARTS)]
+DOCUMENTED = [Profile, *PARTS, *OPTION_CLASSES]
 
 
 @pytest.mark.parametrize("page", GENERATE.PAGES)

@@ -41,6 +41,10 @@ def load_describer(scale: Scale, profile: Profile) -> Describer[Any]:
     where = f"scale {scale.name}, describer {scale.describer!r}"
     if found.kind != scale.kind:
         raise RecipeError(f"{where}: it makes kind = {found.kind!r}, got kind = {scale.kind!r}")
+    if scale.policy == "shots" and "frames" not in found.reads:
+        raise RecipeError(
+            f"{where}: shots are found by the pictures, and it reads none; write window_seconds, not policy"
+        )
     if "frames" in found.reads and scale.frames is None:
         raise RecipeError(f"{where}: it needs frames; write frames = {{ per_window = 8, max_width = 640 }}")
     if "frames" not in found.reads and scale.frames is not None:

@@ -23,6 +23,16 @@ class PackedFrame(Frame):
         for name, value in (facts | {"_width": width, "_height": height}).items():
             object.__setattr__(self, name, value)  # the base is frozen
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PackedFrame) and self._facts == other._facts
+
+    def __hash__(self) -> int:
+        return hash(self._facts)
+
+    @property
+    def _facts(self) -> tuple[int, int, bytes]:
+        return self.pts, self.time_us, self.jpeg
+
     @property
     def image(self) -> npt.NDArray[np.uint8]:
         """The pixels, decoded anew: ``(height, width, 3)``, RGB."""

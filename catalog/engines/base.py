@@ -83,7 +83,7 @@ class Engine(ABC):
     def check(self, request: ChatRequest) -> None:
         """Make sure that the model is there, is the one that the recipe names, and takes such requests.
 
-        Sends ``request`` once, so that a schema or an image that it cannot take is known at the start.
+        Sends ``request``, so that a schema or an image that it cannot take is known at the start.
 
         Raises:
             EngineDownError: it cannot be reached or loaded.

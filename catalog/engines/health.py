@@ -111,5 +111,6 @@ class Call:
         if self._blamed < BLAMED:
             return False
         if health.answered_since(self.began_s) or (self.is_trial and said_so):
-            raise RequestError(f"the server failed {self._blamed} times on this request: {why}")
+            message = f"the server failed {self._blamed} times on this request: {why}"
+            raise RequestError(message, attempts=self._blamed)
         return health.silent_s >= health.patience_s

@@ -32,6 +32,9 @@ class ServedOptions(Model):
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     """How the server is told the form of an answer: its JSON schema; only that it is JSON; or nothing.
     Whatever it is told, every answer is checked against the schema here."""
+    counts_images: bool = True
+    """Whether the server counts the tokens of images. One that counts none for the image of the first request
+    is taken for one that passes over images, and the run ends; false: that is not looked at."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Name under which the limit of an answer is sent; some hosted models insist on the second."""
     extra_body: dict[str, Any] = Field(default={})

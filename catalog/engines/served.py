@@ -7,6 +7,7 @@ import importlib.util
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,7 +28,7 @@ from .base import ChatAnswer, ChatRequest, Engine
 from .health import Call, Health
 from .identity import Identity
 from .protocol import ServedOptions, answer_of, body_of
-from .trial import why_refused
+from .trial import PASSED_OVER, passes_over_images, why_refused, without_images
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, OpenAIError
@@ -94,14 +95,21 @@ class ServedEngine(Engine):
 
     def check(self, request: ChatRequest) -> None:
         try:
-            self._begin(request, Call(is_trial=True)).result()
+            answer = self._try(request)
         except RequestError as error:
             sent = request if self.options.structured != "none" else replace(request, schema=None)
             raise UsageError(f"{self._who} {why_refused(sent, self._takes, str(error))}") from None
+        if request.pictures and self.options.counts_images:
+            with suppress(RequestError):  # it may want an image: then it sees them
+                if passes_over_images(answer, self._try(without_images(request))):
+                    raise UsageError(f"{self._who} {PASSED_OVER}")
+
+    def _try(self, request: ChatRequest) -> ChatAnswer:
+        return self._begin(request, Call(is_trial=True)).result()
 
     def _takes(self, request: ChatRequest) -> bool:
         try:
-            self._begin(request, Call(is_trial=True)).result()
+            self._try(request)
         except RequestError:
             return False
         return True

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 
 from evicat.catalog.registry import check_options
+from evicat.catalog.tokens import FAMILIES
 from evicat.schemas.errors import EngineDownError, RequestError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model, canonical_json
@@ -31,10 +32,8 @@ from .made_up import made_up
 
 VERSION = 1
 """Bumped by hand when the same request begins to get another answer."""
-PIXELS_PER_TOKEN_SIDE = 32
 CHARACTERS_PER_TOKEN = 4
-PICTURE_MARKS = 2
-"""Tokens that say where an image begins and ends."""
+FAMILY = FAMILIES["qwen3-vl"]
 OVERLOAD_SECONDS = 1.0
 """What one turned-away try costs, on the clock of the simulation."""
 Rate = Field(default=0.0, ge=0, le=1)
@@ -80,6 +79,7 @@ class SimulatedOptions(Model):
     speed_up: float = Field(default=0, ge=0)
     """How much faster than that its clock runs; 0: answers come at once."""
     faults: Faults = Faults()
+    """Shares of the requests that go wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,10 @@ class SimulatedEngine(Engine):
     """Makes up what a request wants, as a pure function of model name, texts, images and seed.
 
     - The answer satisfies the schema of the request; each text in it says that it is simulated.
-    - Prompt tokens: of a text one per 4 characters. Of an image one per 32 x 32 pixels, sides rounded up
-      (Qwen3-VL: patches of 16 pixels, 2 x 2 of them merged), and two marks. Frames are taken to be sent as
-      separate images; sent as a video, two of them would share their tokens, which is not simulated.
+    - Prompt tokens: of a text about one per 4 characters. Of an image one per 32 x 32 pixels, sides rounded
+      up, and 64 at least (Qwen3-VL: patches of 16 pixels, 2 x 2 of them merged; ``catalog/tokens.py``).
+      Frames are taken to be sent as separate images; sent as a video, two of them would share their tokens,
+      which is not simulated.
     - Time: ``slots`` requests are under way at once, each for the time that :class:`SimulatedOptions` says,
       whatever the others do; more wait in the order in which they came. Real servers slow down as their
       batch fills: measure their rates at the concurrency that you want to know of.
@@ -186,7 +187,7 @@ class SimulatedEngine(Engine):
     def _answer(self, request: ChatRequest) -> ChatAnswer:
         text = made_up(request.schema, self._seed(request))
         prompt = sum(text_tokens(part) for part in request.texts)
-        prompt += sum(picture_tokens(each.width, each.height) for each in request.pictures)
+        prompt += sum(FAMILY.picture_tokens(each.width, each.height) for each in request.pictures)
         if text_tokens(text) > request.max_tokens:
             text = text[: request.max_tokens * CHARACTERS_PER_TOKEN]
             return ChatAnswer(text, "length", prompt, request.max_tokens, self.runs.name)
@@ -252,12 +253,6 @@ class SimulatedEngine(Engine):
 def text_tokens(text: str) -> int:
     """About how many tokens a text has."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
-def picture_tokens(width: int, height: int) -> int:
-    """How many tokens Qwen3-VL makes of one image of this size."""
-    side = PIXELS_PER_TOKEN_SIDE
-    return -(-width // side) * -(-height // side) + PICTURE_MARKS
 
 
 def _hash(texts: list[str], pictures: list[Picture], *rest: Any) -> str:

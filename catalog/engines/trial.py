@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .base import ChatRequest
+from .base import ChatAnswer, ChatRequest
 
 NO_SCHEMA = (
     "does not take a JSON schema for its answers: choose a server that does, or write "
@@ -17,15 +17,30 @@ NO_IMAGES = (
     "--mmproj), and let it have as many images in a request as the recipe shows (vLLM: --limit-mm-per-prompt)"
 )
 
+PASSED_OVER = (
+    "counts no tokens for an image, so it seems to pass over images without a word: serve a vision-language "
+    "model with its image part; if it does see them, write counts_images = false under "
+    '[engines."MODEL".options] of the profile'
+)
+
+
+def without_images(request: ChatRequest) -> ChatRequest:
+    return replace(request, parts=tuple(each for each in request.parts if isinstance(each, str)))
+
+
+def passes_over_images(answer: ChatAnswer, without: ChatAnswer) -> bool:
+    """Whether images made no difference to the length of a prompt; a server that tells no lengths may see."""
+    return 0 < answer.prompt_tokens <= without.prompt_tokens
+
 
 def why_refused(request: ChatRequest, takes: Callable[[ChatRequest], bool], said: str) -> str:
     """Why a server refuses ``request``, and what to do; ``takes`` sends one, ``said`` is its own message."""
     without_schema = replace(request, schema=None)
-    without_images = replace(request, parts=tuple(each for each in request.parts if isinstance(each, str)))
+    words = without_images(request)
     if request.schema and takes(without_schema):
         return f"{NO_SCHEMA}. It said: {said}"
-    if request.pictures and takes(without_images):
+    if request.pictures and takes(words):
         return f"{NO_IMAGES}. It said: {said}"
-    if request.schema and request.pictures and takes(replace(without_images, schema=None)):
+    if request.schema and request.pictures and takes(replace(words, schema=None)):
         return f"{NO_IMAGES}; and it {NO_SCHEMA}. It said: {said}"
     return f"refuses what the recipe asks it: {said}"

@@ -21,7 +21,7 @@ from evicat.schemas.asset import Asset, VideoFacts
 from evicat.schemas.errors import AssetError
 
 from .clock import Clock
-from .frames import Candidate, Selection, Shown
+from .frames import Candidate, Found, Selection
 from .picture import Image, PictureMaker, orientation
 from .streams import decode_stream, only, open_media, packets, stamp
 
@@ -29,7 +29,7 @@ _FLOAT32_EPSILON = 2.0**-22
 """Relative error of decord's times: a product of two float32 numbers."""
 
 
-def decode(path: Path, asset: Asset, selection: Selection) -> Iterator[Shown | None]:
+def decode(path: Path, asset: Asset, selection: Selection) -> Iterator[Found | None]:
     """Bring the frames of ``asset`` to ``selection``; see ``loaders`` for the contract.
 
     Every frame up to the last wanted one is decoded, twice. Pictures that are scaled differ a little from
@@ -53,7 +53,8 @@ def decode(path: Path, asset: Asset, selection: Selection) -> Iterator[Shown | N
             if 0 <= time_us < asset.duration_us:
                 selection.pass_by(time_us)
                 if selection.waits or selection.wants(time_us, times[number + 1]):
-                    selection.show(Candidate(pts, time_us, partial(_picture, pictures, image)))
+                    look = partial(pictures.image, frame)
+                    selection.show(Candidate(pts, time_us, partial(_picture, pictures, image), look))
                 yield from selection.take_complete()
             if selection.is_settled:
                 return

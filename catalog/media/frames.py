@@ -18,6 +18,30 @@ Shown = tuple[int, tuple[Frame, ...]]
 """Position of a window in the list of the wanted ones, and its frames in time order."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShotsWanted:
+    """A scale whose windows are shots: found on the way, by the rules of ``shot_windows.Tiling``."""
+
+    min_us: int
+    max_us: int
+    per_window: int
+    max_width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A window that was found on the way, and its frames in time order."""
+
+    number: int
+    """Position of its scale in the list of those whose windows are shots."""
+    span: Span
+    frames: tuple[Frame, ...]
+
+
+Found = Shown | Shot
+"""What a pass brings. The windows of a scale of shots come in time order and tile the timeline."""
+
+
 def frame_times(span: Span, count: int) -> tuple[int, ...]:
     """Middles of ``count`` equal parts of ``span``, in microseconds.
 
@@ -50,9 +74,18 @@ class Wanted:
 class Candidate:
     """A decoded frame that is converted only when a window takes it, and then once per width."""
 
-    def __init__(self, pts: int, time_us: int, image: Callable[[int], Image]) -> None:
+    def __init__(
+        self,
+        pts: int,
+        time_us: int,
+        image: Callable[[int], Image],
+        look: Callable[[int], Image] | None = None,
+    ) -> None:
+        """``look`` makes the picture that shots are found by, where a decoder shows others with ``image``:
+        it must be the same whichever decoder is used."""
         self.pts = pts
         self.time_us = time_us
+        self.look = look or image
         self._image = image
         self._frames: dict[int, Frame] = {}
 
@@ -80,7 +113,7 @@ class Selection:
         self._current: Candidate | None = None
         self._left = [len(one.times_us) for one in wanted]
         self._frames: dict[int, list[Frame]] = {}
-        self._complete: list[Shown] = [(index, ()) for index, left in enumerate(self._left) if not left]
+        self._complete: list[Found] = [(index, ()) for index, left in enumerate(self._left) if not left]
         self._floor_us = 0
 
     @property
@@ -133,7 +166,7 @@ class Selection:
         self._current = None
         self._floor_us = 0
 
-    def take_complete(self) -> list[Shown]:
+    def take_complete(self) -> list[Found]:
         """Windows that became complete since the last call."""
         complete, self._complete = self._complete, []
         return complete
@@ -180,15 +213,38 @@ def decode_steps(
     path: Path, asset: Asset, wanted: Sequence[Wanted], decoder: str = "pyav"
 ) -> Iterator[Shown | None]:
     """:func:`decode_windows` with None as a sign of life while it works; what runs in a worker."""
+    found = find_steps(path, asset, wanted, (), decoder)
+    return (shown for shown in found if not isinstance(shown, Shot))
+
+
+def find_steps(
+    path: Path,
+    asset: Asset,
+    wanted: Sequence[Wanted],
+    shots: Sequence[ShotsWanted],
+    decoder: str = "pyav",
+) -> Iterator[Found | None]:
+    """:func:`decode_steps` that also finds the windows of scales of shots.
+
+    For these every frame is decoded and looked at.
+    """
     from .loaders import load_decoder
 
-    selection = Selection(wanted)
+    selection = _selection(wanted, shots, asset.duration_us)
     yield from selection.take_complete()
     if asset.video is None:
         selection.end()
     else:
         yield from load_decoder(decoder)(path, asset, selection)
     yield from selection.take_complete()
+
+
+def _selection(wanted: Sequence[Wanted], shots: Sequence[ShotsWanted], duration_us: int) -> Selection:
+    if not shots:
+        return Selection(wanted)
+    from .shot_windows import ShotSelection
+
+    return ShotSelection(wanted, shots, duration_us)
 
 
 def read_windows(
@@ -207,3 +263,17 @@ def read_windows(
         DecoderCrashedError: the process died.
     """
     return pool.run(decode_steps, path, asset, wanted, decoder, timeout_s=timeout_s, about=path)
+
+
+def read_windows_and_shots(
+    pool: WorkerPool,
+    path: Path,
+    asset: Asset,
+    wanted: Sequence[Wanted],
+    shots: Sequence[ShotsWanted],
+    *,
+    timeout_s: float,
+    decoder: str = "pyav",
+) -> Iterator[Found]:
+    """:func:`read_windows` that also finds the windows of scales of shots, in the same pass."""
+    return pool.run(find_steps, path, asset, wanted, shots, decoder, timeout_s=timeout_s, about=path)

@@ -17,9 +17,9 @@ from evicat.schemas.asset import Asset
 from evicat.schemas.errors import MissingExtraError, UnknownNameError
 
 if TYPE_CHECKING:
-    from .frames import Selection, Shown
+    from .frames import Found, Selection
 
-Decode = Callable[[Path, Asset, "Selection"], Iterator["Shown | None"]]
+Decode = Callable[[Path, Asset, "Selection"], Iterator["Found | None"]]
 
 
 def _pyav() -> Decode:

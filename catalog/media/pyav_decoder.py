@@ -17,7 +17,7 @@ from typing import Any
 from evicat.schemas.asset import Asset
 
 from .clock import Clock
-from .frames import Candidate, Selection, Shown
+from .frames import Candidate, Found, Selection
 from .picture import PictureMaker
 from .streams import Damage, Order, decode_packet, only, open_media, packets, stamp
 
@@ -28,7 +28,7 @@ _HELD_BYTES = 32 << 20
 
 def decode(
     path: Path, asset: Asset, selection: Selection, *, skipping: bool = True
-) -> Iterator[Shown | None]:
+) -> Iterator[Found | None]:
     """Bring the frames of ``asset`` to ``selection``; see ``loaders`` for the contract.
 
     ``skipping`` off decodes every packet; the frames are the same.
@@ -74,7 +74,7 @@ class _Pass:
         """After a new beginning: the time that the first frame must have."""
         self.is_exact = True
 
-    def run(self) -> Iterator[Shown | None]:
+    def run(self) -> Iterator[Found | None]:
         for packet in packets(self._container, self._stream, self._shifts):
             yield from self._take(packet) if packet.size else self._finish()
             yield from self._selection.take_complete()
@@ -83,7 +83,7 @@ class _Pass:
                 break
         self._damage.report(self._path)
 
-    def _take(self, packet: Any) -> Iterator[Shown | None]:
+    def _take(self, packet: Any) -> Iterator[Found | None]:
         time_us = None if packet.pts is None else self._clock.time_us(packet.pts)
         if self._skip and (time_us is None or (packet.is_keyframe and self._runs_back(time_us))):
             self._skip = False
@@ -93,7 +93,7 @@ class _Pass:
         else:
             yield from self._sort_in(packet, time_us)
 
-    def _sort_in(self, packet: Any, time_us: int) -> Iterator[Shown | None]:
+    def _sort_in(self, packet: Any, time_us: int) -> Iterator[Found | None]:
         """Decode the packet if its group is wanted; else hold it."""
         if packet.is_keyframe:
             yield from self._begin_group(time_us)
@@ -116,13 +116,13 @@ class _Pass:
         latest_us = self._start_us if self._latest_us is None else self._latest_us
         return leads or too_large or self._selection.wants(self._start_us, latest_us + 1)
 
-    def _begin_group(self, start_us: int) -> Iterator[Shown | None]:
+    def _begin_group(self, start_us: int) -> Iterator[Found | None]:
         if not self._feeding:
             yield from self._close_group(start_us)
         self._previous_fed, self._feeding = self._feeding, False
         self._start_us, self._latest_us = start_us, None
 
-    def _close_group(self, end_us: int | None) -> Iterator[Shown | None]:
+    def _close_group(self, end_us: int | None) -> Iterator[Found | None]:
         """The held group is whole and lasts until ``end_us``: decode it or drop it."""
         if not self._selection.wants(self._start_us, end_us):
             yield from self._drain()
@@ -134,7 +134,7 @@ class _Pass:
                 return
         yield from self._feed_held()
 
-    def _feed_held(self) -> Iterator[Shown | None]:
+    def _feed_held(self) -> Iterator[Found | None]:
         held, self._held, self._held_bytes = self._held, [], 0
         if held and not self._is_running:
             self._codec.flush_buffers()
@@ -145,13 +145,13 @@ class _Pass:
         for packet in held:
             yield from self._decode(packet)
 
-    def _drain(self) -> Iterator[Shown | None]:
+    def _drain(self) -> Iterator[Found | None]:
         if self._is_running:
             yield from self._decode(None)
             self._is_running = False
             self.is_exact = self.is_exact and self._expected_us is None
 
-    def _decode(self, packet: Any) -> Iterator[Shown | None]:
+    def _decode(self, packet: Any) -> Iterator[Found | None]:
         for frame in self._frames(packet):
             pts = stamp(frame)
             time_us = self._clock.time_us(pts)
@@ -172,7 +172,7 @@ class _Pass:
             return self._order.decode(self._codec, packet)
         return decode_packet(self._codec, packet, self._damage)
 
-    def _finish(self) -> Iterator[Shown | None]:
+    def _finish(self) -> Iterator[Found | None]:
         if self._held:
             yield from self._close_group(None)
         yield from self._drain()

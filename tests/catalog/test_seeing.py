@@ -168,30 +168,64 @@ def test_stale_windows_are_redone_until_what_they_have_read_is_what_it_was(kit, 
     _stale(sink, narrative, 30)
     _stale(sink, narrative, 90)
     sink.retry = frozenset({"stale"})
+    sink.seals.clear()
     called = failing(monkeypatch, Telling, {})
     run(kit, sink)
     assert called == [30, 90]
+    assert [scale for scale, _ in sink.seals] == ["narrative-30s"]
     assert sink.facts(narrative) == before
 
 
-def test_a_retry_of_stale_windows_loses_nothing_that_holds_where_the_file_has_become_unreadable(
-    kit, monkeypatch
-):
+def test_a_retry_of_stale_windows_loses_nothing_that_holds_where_the_file_breaks(kit, monkeypatch):
+    """Window 60 can be made again, and says the same; what comes behind it has no frames, but holds."""
     sink = Sink()
     _, narrative = run(kit, sink)
     before = sink.texts(narrative)
     _stale(sink, narrative, 60)
     sink.retry = frozenset({"stale"})
 
-    def broken(*_: object, **__: object):
+    def breaking(*arguments: object, **options: object):
+        yield next(tiny_frames(*arguments, **options))
         raise DecoderCrashedError("gone")
-        yield
 
-    monkeypatch.setattr(seeing, "read_windows", broken)
+    monkeypatch.setattr(seeing, "read_windows", breaking)
     run(kit, sink)
-    after = sink.texts(narrative)
-    assert after[60] == "-"
-    assert (after[0], after[30]) == (before[0], before[30])
+    assert sink.texts(narrative) == before
+
+
+@pytest.mark.parametrize(("failing_kind", "other"), [(Asking, Telling), (Telling, Asking)])
+def test_a_call_that_is_under_way_is_waited_for_and_written_when_another_lane_ends_it(
+    kit, monkeypatch, failing_kind, other
+):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(window: WindowInput) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    def broken(window: WindowInput) -> None:
+        assert begun.wait(30)
+        raise EngineDownError("gone")
+
+    monkeypatch.setattr(other, "on_call", slow, raising=False)
+    monkeypatch.setattr(failing_kind, "on_call", broken, raising=False)
+    sink, ended = Sink(), threading.Event()
+    job = job_of(kit, film(180))
+
+    def seen() -> None:
+        with pytest.raises(EngineDownError):
+            see(job, kit, sink)
+        ended.set()
+
+    thread = threading.Thread(target=seen, daemon=True)
+    thread.start()
+    assert not ended.wait(0.3), "it waits for the call"
+    go_on.set()
+    thread.join(30)
+    assert ended.is_set()
+    unit = job.narrative["narrative-30s"] if other is Telling else job.local["local-10s"]
+    assert 0 in sink.texts(unit)
+    assert not sink.open_now
 
 
 def test_a_file_that_breaks_half_way_fails_what_is_left_in_every_lane(kit, monkeypatch):

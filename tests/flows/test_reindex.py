@@ -110,3 +110,25 @@ def test_a_folder_out_of_reach_is_told(evicat, catalog, recipe, media):
     assert run.code == 2
     assert f"no such file, folder or pattern: {media}" in " ".join(run.err.split())
     assert len(Catalog.open(str(catalog)).videos()) == 2
+
+
+def test_a_video_that_changed_is_made_though_all_else_is_complete(
+    evicat, catalog, recipe, media, evicat_samples
+):
+    shutil.copy(evicat_samples / "globe.mp4", media / "card.mp4")
+    before = Catalog.open(str(catalog)).videos()
+    run = evicat("reindex", "--catalog", catalog, "--recipe", recipe("old"))
+    assert run.code == 0
+    assert "1 videos are new or changed" in run.out
+    after = Catalog.open(str(catalog)).videos()
+    assert after["video"].to_list() == before["video"].to_list()
+    assert after["asset_id"].to_list() != before["asset_id"].to_list()
+
+
+def test_a_file_that_could_not_be_read_is_tried_again_when_asked(evicat, catalog, recipe, media):
+    (media / "broken.mp4").write_text("not a film")
+    index = ("index", media, "--catalog", catalog, "--recipe", recipe("old"))
+    assert evicat(*index).code == 3
+    again = ("reindex", "--catalog", catalog, "--recipe", recipe("old"))
+    assert evicat(*again).code == 0
+    assert evicat(*again, "--retry", "failed").code == 3

@@ -3,6 +3,7 @@
 import json
 import shutil
 from concurrent.futures import Future
+from typing import ClassVar
 
 import pytest
 
@@ -37,8 +38,8 @@ class RecordingEngine(Engine):
     """Answers by its schema, and keeps what it was asked. Of one stretch it tells another cast."""
 
     name = "recording"
-    asked = []
-    refuses = ()
+    asked: ClassVar = []
+    refuses: ClassVar = ()
 
     def check(self, request): ...
 
@@ -122,11 +123,8 @@ def test_entries_cast_and_ledger_hold_what_was_told_and_a_second_run_asks_nothin
     (paul,) = catalog.cast(f"{TELLTALE}-id").to_dicts()
     assert (paul["identity"], paul["formerly"], len(paul["entries"])) == ("Paul", ["the visitor"], 2)
     assert (paul["first_seen_s"], paul["last_seen_s"]) == (0.0, 8.0)
-    assert (
-        catalog.coverage().filter(kind="local")["prompt_tokens"].to_list() == [100, 100]
-        if "prompt_tokens" in catalog.coverage().columns
-        else True
-    )
+    units = catalog.units().filter(kind="local")
+    assert units["prompt_tokens"].to_list() == [200]
     asked = len(recording.asked)
     assert index().code == 0
     assert len(recording.asked) == asked
@@ -153,3 +151,22 @@ def test_other_subtitles_make_what_hears_them_again(index, recording, library):
     again = ["\n".join(request.texts) for request in recording.asked[before:]]
     assert len(again) == 4
     assert sum("What is there?" in text for text in again) == 2
+
+
+def test_a_narrative_that_is_made_later_makes_the_next_stale_until_it_is_told_anew(
+    index, recording, library, evicat
+):
+    recording.refuses = ("0:00.0",)
+    index()
+    recording.refuses = ()
+    assert index("--retry", "refused").code == 0
+    catalog = Catalog.open(str(library / "c"))
+    assert catalog.coverage().filter(kind="narrative")["outcome"].to_list() == ["done", "stale"]
+    assert evicat("status", "-c", "c", "--check", cwd=library).code == 0
+    before = len(recording.asked)
+    assert index("--retry", "stale").code == 0
+    (again,) = recording.asked[before:]
+    assert "What came before (0:00.0-0:06.0): Told from 0:00.0 on." in "\n".join(again.texts)
+    catalog = Catalog.open(str(library / "c"))
+    assert catalog.coverage().filter(kind="narrative")["outcome"].to_list() == ["done", "done"]
+    assert evicat("status", "-c", "c", "--check", cwd=library).code == 0

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evicat.schemas.grid import chunks, windows
+from evicat.schemas.grid import CHUNK_US, chunks, windows
 from evicat.schemas.span import US, Span
 
 LENGTHS = st.integers(min_value=US // 2, max_value=120 * US)
@@ -55,3 +55,17 @@ def test_impossible_grids_are_refused(duration: int, length: int) -> None:
 def test_chunks_keep_every_window_once_and_in_order(duration: int, length: int) -> None:
     grid = windows(duration, length)
     assert [window for run in chunks(grid) for window in run] == grid
+    assert all(run[-1].start_us // CHUNK_US == run[0].start_us // CHUNK_US for run in chunks(grid))
+
+
+@given(st.integers(0, 10**13), st.integers(1, 10**13), st.integers(1, 10**13))
+def test_any_length_tiles_and_any_chunk_keeps_whole_windows(duration: int, length: int, chunk: int) -> None:
+    """Far beyond real media: lengths below a frame, timelines of months."""
+    length = max(length, duration // 500)  # at most some hundred windows
+    grid = windows(duration, length)
+    assert [0, *(window.end_us for window in grid)] == [*(window.start_us for window in grid), duration]
+    runs = chunks(grid, chunk)
+    assert [window for run in runs for window in run] == grid
+    assert all(run[-1].start_us - run[0].start_us < chunk for run in runs)
+    starts = [run[0].start_us // chunk for run in runs]
+    assert starts == sorted(set(starts)), "no two runs of one chunk"

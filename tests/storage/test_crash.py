@@ -14,6 +14,8 @@ CHILD = Path(__file__).with_name("crash_child.py")
 WINDOWS = 2 * 7 * 3
 
 FAILPOINTS = [
+    ("pathlib:Path.mkdir", 4, "after"),
+    ("pathlib:Path.mkdir", 5, "after"),
     ("evicat.storage.create:create_table", 4, "after"),
     ("evicat.storage.create:write_head", 1, "after"),
     ("evicat.storage.journal:Journal.append", 10, "before"),
@@ -86,7 +88,7 @@ def test_killed_after_some_windows(child, making, unbroken, tmp_path, windows):
 
 def test_killed_again_and_again(child, making, unbroken, tmp_path):
     catalog, durable = tmp_path / "catalog", []
-    for failpoint in (FAILPOINTS[2], FAILPOINTS[6], FAILPOINTS[11]):
+    for failpoint in (FAILPOINTS[4], FAILPOINTS[8], FAILPOINTS[13]):
         with start(catalog, *failpoint) as process:
             durable += process.communicate()[0].splitlines()
         assert process.returncode == 9

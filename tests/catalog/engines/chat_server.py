@@ -54,6 +54,8 @@ class Settings:
     takes_schema: bool = True
     takes_images: bool = True
     image_status: int = 400
+    sees_images: bool = True
+    """False: images are passed over without a word."""
     max_images: int = 10_000
     fields: dict[str, Any] = field(default_factory=dict)
     """Put into every answer, over its own."""
@@ -212,6 +214,7 @@ def images_of(body: dict[str, Any]) -> list[bytes]:
 def completion(body: dict[str, Any], settings: Settings) -> dict[str, Any]:
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     seed = json.dumps([body["messages"], body.get("seed")])
+    prompt = 7 + 4 * len(images_of(body)) * settings.sees_images
     message = {"role": "assistant", "content": made_up(schema, seed), "refusal": None}
     answer = {
         "id": "chatcmpl-1",
@@ -219,7 +222,7 @@ def completion(body: dict[str, Any], settings: Settings) -> dict[str, Any]:
         "created": 0,
         "model": settings.model,
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
+        "usage": {"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5},
     }
     return answer | settings.fields
 

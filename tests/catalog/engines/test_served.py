@@ -53,7 +53,7 @@ class TestRequests:
         form = body["response_format"]["json_schema"]
         assert form == {"name": "Local_record", "strict": True, "schema": SCHEMA}
         assert set(json.loads(answer.text)) == {"scene"}
-        assert (answer.prompt_tokens, answer.completion_tokens, answer.model) == (7, 5, MODEL)
+        assert (answer.prompt_tokens, answer.completion_tokens, answer.model) == (11, 5, MODEL)
 
     def test_without_schema_and_seed_name_neither(self, server, engine, request_of) -> None:
         engine.submit(request_of()).result()
@@ -319,10 +319,21 @@ class TestModel:
 
 
 class TestCheck:
-    def test_sends_the_request_once(self, server, engine, request_of) -> None:
+    def test_sends_the_request_as_it_is_and_without_its_image(self, server, engine, request_of) -> None:
         engine.check(request_of(schema=SCHEMA))
-        assert len(server.asked) == 1
-        assert len(images_of(server.asked[0])) == 1
+        assert [len(images_of(body)) for body in server.asked] == [1, 0]
+        assert all("response_format" in body for body in server.asked)
+
+    def test_where_images_are_passed_over_says_so(self, server, engine_for, request_of) -> None:
+        """As `transformers serve` does with a model of words: it answers as if there were none."""
+        server.settings.sees_images = False
+        with pytest.raises(UsageError, match=r"counts no tokens for an image.*counts_images = false"):
+            engine_for(server.url).check(request_of())
+        engine_for(server.url, options={"counts_images": False}).check(request_of())
+
+    def test_where_no_tokens_are_told_passes(self, server, engine, request_of) -> None:
+        server.settings.fields = {"usage": None}
+        engine.check(request_of())
 
     def test_without_schemas_says_what_to_do(self, server, engine, request_of) -> None:
         server.settings.takes_schema = False
@@ -403,7 +414,10 @@ class TestProfile:
         ("options", "message"),
         [
             ({"structured": "xml"}, "structured.*got 'xml'"),
-            ({"temperature": 1}, "temperature.*known options: structured, max_tokens_field, extra_body"),
+            (
+                {"temperature": 1},
+                "temperature.*known options: structured, counts_images, max_tokens_field",
+            ),
             ({"extra_body": {"temperature": 1}}, "temperature: decided by the recipe"),
         ],
     )

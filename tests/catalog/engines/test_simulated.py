@@ -7,17 +7,22 @@ import time
 from concurrent.futures import CancelledError
 
 import jsonschema
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from evicat.catalog.describers.base import Past, WindowInput
 from evicat.catalog.engines.base import ChatRequest, Picture
 from evicat.catalog.engines.loaders import open_engine
 from evicat.catalog.engines.made_up import made_up
-from evicat.catalog.engines.simulated import SimulatedEngine, picture_tokens
+from evicat.catalog.engines.simulated import SimulatedEngine
+from evicat.catalog.kit import Kit
+from evicat.catalog.media.frame import Frame
 from evicat.schemas.errors import EngineDownError, RecipeError, RequestError, UsageError
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.recipe import ModelProfile, Profile
+from evicat.schemas.recipe import ModelProfile, Profile, Recipe, parse_toml
 from evicat.schemas.records import LocalRecord, NarrativeRecord
+from evicat.schemas.span import US, Span
 
 MODEL = ModelRef(name="Qwen/Qwen3-VL-8B-Instruct")
 LOCAL = LocalRecord.model_json_schema()
@@ -116,10 +121,8 @@ def test_it_names_itself_and_not_the_model():
 
 
 def test_tokens_go_by_the_stated_formula():
-    assert picture_tokens(448, 252) == 14 * 8 + 2
-    assert picture_tokens(2, 2) == 3
     answer = _ask(_engine(), _request())
-    assert answer.prompt_tokens == 3 + 4 + 14 * 8 + 2
+    assert answer.prompt_tokens == 3 + 4 + 14 * 8
     assert answer.completion_tokens == -(-len(answer.text) // 4)
 
 
@@ -225,3 +228,57 @@ def test_closing_cancels_what_waits_and_ends_what_runs():
 def test_options_that_do_not_fit_name_the_model_and_what_is_known(options, said):
     with pytest.raises(RecipeError, match=f"(?s){said}"):
         _engine(**options)
+
+
+VLM = """
+name = "test"
+[[scales]]
+kind = "local"
+window_seconds = 10
+describer = "vlm-local"
+frames = { per_window = 3, max_width = 64 }
+options = { model = "Qwen/Qwen3-VL-8B-Instruct" }
+[[scales]]
+kind = "narrative"
+window_seconds = 60
+describer = "vlm-narrative"
+frames = { per_window = 3, max_width = 64 }
+options = { model = "Qwen/Qwen3-VL-8B-Instruct" }
+"""
+
+
+def _kit(engine: str) -> Kit:
+    where = ModelProfile(engine=engine, endpoint="http://127.0.0.1:9/v1")
+    return Kit(parse_toml(Recipe, VLM, "test.toml"), Profile(engines={"*": where}))
+
+
+def test_describers_of_real_models_take_its_answers_at_the_first_try():
+    frames = (Frame(0, 0, np.zeros((36, 64, 3), np.uint8)),)
+    with _kit("simulated") as kit:
+        kit.check()
+        for describer in kit.describers.values():
+            for number in range(50):
+                span = Span(number * 10 * US, (number + 1) * 10 * US)
+                shown = tuple(Frame(each.pts, span.start_us, each.image) for each in frames)
+                past = Past(Span(0, US), f"simulated {number}") if describer.kind == "narrative" else None
+                made = describer.describe(WindowInput(span, frames=describer.prepare(shown), past=past))
+                assert "simulated" in made.text
+                assert made.attempts == 1, made.message
+
+
+def test_what_it_writes_has_a_producer_of_its_own():
+    with _kit("simulated") as kit, _kit("openai") as real:
+        for made, other in zip(kit.producers, real.producers, strict=True):
+            assert made.model.name == "simulated:Qwen/Qwen3-VL-8B-Instruct"
+            assert other.model.name == "Qwen/Qwen3-VL-8B-Instruct"
+            assert made.producer_id != other.producer_id
+
+
+@pytest.mark.parametrize(("slots", "cores", "videos"), [(1, 2, 2), (6, 2, 6), (64, 2, 8), (64, 32, 64)])
+def test_so_many_videos_are_worked_on_as_keep_its_slots_busy(monkeypatch, slots, cores, videos):
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    where = ModelProfile(engine="simulated", concurrency=slots)
+    with Kit(parse_toml(Recipe, VLM, "test.toml"), Profile(engines={"*": where})) as kit:
+        assert kit.videos_at_once == videos
+    with Kit(parse_toml(Recipe, VLM, "t"), Profile(engines={"*": where}, videos_at_once=3)) as kit:
+        assert kit.videos_at_once == 3
