@@ -55,7 +55,9 @@ options = {{ model = "{MODEL}" }}
 def prepare(kit: Kit, path: Path, asset: Asset) -> list[tuple[str, WindowInput]]:
     """Decode, scale and pack all windows of a film."""
     of_scale = [
-        (scale, span) for scale in kit.recipe.scales for span in windows(asset.duration_us, scale.window_us)
+        (scale, span)
+        for scale in kit.recipe.scales
+        for span in windows(asset.duration_us, scale.window_us or asset.duration_us)
     ]
     wanted = [
         Wanted(span, frame_times(span, scale.frames.per_window), scale.frames.max_width)

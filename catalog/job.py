@@ -66,10 +66,7 @@ class Job:
         Raises:
             ValueError: they are shots, which only a pass over the pictures finds.
         """
-        length_us = kit.scale(scale).window_us
-        if length_us is None:
-            raise ValueError(f"the windows of {scale} are shots, which are found when the pictures are seen")
-        return windows(self.asset.duration_us, length_us)
+        return windows(self.asset.duration_us, kit.scale(scale).window_us)
 
     def embedding(self, kit: Kit, source: Unit) -> Unit | None:
         """The unit that embeds the entries of ``source``; None where the recipe embeds nothing."""

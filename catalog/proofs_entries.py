@@ -136,7 +136,7 @@ def _embedded(proof: Proof, evidence: Evidence, portion: Portion) -> None:
     ]
     schema = ["embedding", "producer_id", "table"]
     embeddings = pl.DataFrame(reads, schema=dict.fromkeys(schema, pl.String), orient="row")
-    made = [outcome.value for outcome in (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)]
+    made = [outcome.value for outcome in Outcome if outcome.may_be_stale]
     chunks = portion.coverage.filter(pl.col("kind") == EMBEDDING, pl.col("outcome").is_in(made)).select(
         pl.col("unit_id").alias("embed_unit_id"),
         "asset_id",

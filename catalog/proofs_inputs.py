@@ -22,11 +22,11 @@ from evicat.schemas.identity import Producer
 from evicat.schemas.naming import VideoName, storable
 from evicat.schemas.records import NarrativeRecord
 from evicat.schemas.span import Span, to_us
-from evicat.storage.rows import DEFAULT_VIEW, producer_from_row, producer_row
+from evicat.storage.rows import producer_from_row, producer_row
 from evicat.storage.sql import sql_in
 from evicat.storage.tables import EMBEDDING
 
-_UP_TO_DATE = [outcome.value for outcome in (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)]
+_UP_TO_DATE = [outcome.value for outcome in Outcome if outcome.may_be_stale]
 """What must have read what is there now; others wrote nothing, or are marked as outdated."""
 
 
@@ -198,14 +198,14 @@ def sidecars(proof: Proof, evidence: Evidence) -> None:
 
     Only for the active producer: what another recipe would read of them now, nobody looks at.
     """
-    views = evidence.read("views").filter(pl.col("view") == DEFAULT_VIEW, pl.col("kind") == "speech")
+    shown = set(evidence.reader.view().values())
     names = _names(evidence)
     places = _Places(evidence)
     facts = dict(evidence.videos.select("asset_id", "facts").iter_rows())
     unknown: Counter[str] = Counter()
     for unit in evidence.units.filter(pl.col("kind") == "speech").to_dicts():
         producer = evidence.producers.get(unit["producer_id"])
-        if producer is None or producer.producer_id not in views["producer_id"]:
+        if producer is None or producer.producer_id not in shown:
             unknown["their producer is not the active one"] += 1
             continue
         if producer.options.get("subtitles") == "never" or not facts.get(unit["asset_id"]):

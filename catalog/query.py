@@ -27,7 +27,7 @@ from evicat.schemas.naming import Root, VideoName
 from evicat.schemas.recipe import EmbedderOptions, Profile
 from evicat.schemas.span import Span
 from evicat.storage.reader import Reader
-from evicat.storage.rows import DEFAULT_VIEW
+from evicat.storage.roster import by_beginning, what_it_makes
 from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_equals, sql_in, sql_literal
 from evicat.storage.tables import EMBEDDING
@@ -87,6 +87,11 @@ class Catalog:
         reader = Reader.open(uri) if at is None else reader_at(uri, at)
         return cls(reader, profile or Profile())
 
+    @property
+    def version(self) -> int:
+        """Number of the head that it shows: ``open(uri, at=str(version))`` shows the same again."""
+        return self._reader.version
+
     def videos(self, *, missing: bool = False) -> pl.DataFrame:
         """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``.
 
@@ -111,8 +116,9 @@ class Catalog:
 
     def active(self) -> pl.DataFrame:
         """What the default view shows: ``kind, scale, producer_id``; of ``embedding`` the embedder's id."""
-        rows = self._read("views").filter(pl.col("view") == DEFAULT_VIEW)
-        return rows.select("kind", "scale", "producer_id").sort("kind", "scale")
+        rows = [(*place, producer_id) for place, producer_id in self._reader.view().items()]
+        schema = dict.fromkeys(("kind", "scale", "producer_id"), pl.String)
+        return pl.DataFrame(rows, schema=schema, orient="row").sort("kind", "scale")
 
     def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
         """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
@@ -279,11 +285,10 @@ class Catalog:
     def _embedders(self) -> dict[str, Embedder[Any]]:
         """The embedder of the vectors that the default view searches, ready for queries."""
         found = {}
-        views = self._read("views").filter(pl.col("kind") == EMBEDDING)
+        shown = set(self._reader.view().values())
         for name, producer in self._reader.embedders().items():
-            if producer.producer_id not in views["producer_id"].to_list():
-                continue
-            found[name] = _embedder(producer, self._profile)
+            if producer.producer_id in shown:
+                found[name] = _embedder(producer, self._profile)
         return found
 
     def _hits(self, scores: dict[str, float]) -> pl.DataFrame:
@@ -311,7 +316,7 @@ class Catalog:
     @cached_property
     def _inactive(self) -> list[str]:
         """Producers of entries that the default view leaves out, since another is active."""
-        active = set(self._read("views").filter(pl.col("view") == DEFAULT_VIEW)["producer_id"].to_list())
+        active = set(self._reader.view().values())
         writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
         return sorted(set(writing["producer_id"].to_list()) - active)
 
@@ -343,14 +348,8 @@ class Catalog:
             UsageError: no producer begins so, or several do.
         """
         writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
-        known: dict[str, dict[str, Any]] = {row["producer_id"]: row for row in writing.to_dicts()}
-        found = [each for each in known if beginning and each.startswith(beginning)]
-        if len(found) == 1:
-            return found[0]
-        listed = [f"{each[:8]} ({row['component']}, {row['scale']})" for each, row in known.items()]
-        if not found:
-            raise UnknownNameError("producer", beginning, listed)
-        raise UsageError(f"{beginning!r} begins several producers: {', '.join(sorted(found))}")
+        rows = writing.select("producer_id", "component", "scale").iter_rows()
+        return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
 
     def _where(
         self,

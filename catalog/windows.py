@@ -15,7 +15,7 @@ from evicat.schemas.span import Span
 
 def policy_facts(scale: Scale) -> dict[str, Any]:
     """What of the windows goes into the producer."""
-    if scale.window_us is not None:
+    if scale.policy == "grid":
         return {"window_us": scale.window_us}
     facts = {"detector": DETECTOR, "version": SHOTS_VERSION, "threshold": THRESHOLD}
     facts |= {"rate": "every frame", "look_width": LOOK_WIDTH}
@@ -24,14 +24,14 @@ def policy_facts(scale: Scale) -> dict[str, Any]:
 
 def shots_wanted(scale: Scale) -> ShotsWanted | None:
     """What a pass must know to find the windows of ``scale``; None: they are a grid."""
-    if scale.window_us is not None or scale.frames is None:
+    if scale.policy == "grid" or scale.frames is None:
         return None
     return ShotsWanted(scale.min_us, scale.max_us, scale.frames.per_window, scale.frames.max_width)
 
 
 def most_windows(scale: Scale, duration_us: int) -> int:
     """How many windows a timeline has; of shots, at most."""
-    if scale.window_us is None:
+    if scale.policy == "shots":
         return max(1, duration_us // scale.min_us) if duration_us else 0
     return len(windows(duration_us, scale.window_us))
 

@@ -16,7 +16,7 @@ from evicat.schemas.errors import UsageError
 from evicat.schemas.span import Span
 from evicat.storage.head import earlier_heads
 from evicat.storage.layout import Layout
-from evicat.storage.snapshots import snapshots
+from evicat.storage.snapshots import has_snapshot
 
 TEXT_SHOWN = 500
 """Characters of a text that are printed; ``--json`` has all."""
@@ -52,7 +52,7 @@ def _is_state(uri: str, name: str) -> bool:
     layout = Layout.of(uri)
     if name.isdecimal():
         return int(name) in {head.number for head in earlier_heads(layout)}
-    return name in {snapshot.name for snapshot in snapshots(layout)}
+    return has_snapshot(layout, name)
 
 
 def print_diff(console: Console, found: Diff | ViewDiff) -> None:

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from evicat.schemas.errors import UnknownNameError, UsageError
+from evicat.schemas.errors import UsageError
 from evicat.schemas.identity import Producer
 from evicat.storage.reader import Reader
-from evicat.storage.retire import Moved, Roster, bring_back, retire
+from evicat.storage.retire import Moved, bring_back, retire
+from evicat.storage.roster import Roster, own_id, what_it_makes
 from evicat.storage.store import Store
 from evicat.storage.tables import EMBEDDING, vectors_table
 
@@ -44,27 +45,26 @@ def listing(reader: Reader) -> list[Listed]:
     units = reader.dataset("units").to_table(columns=["producer_id", "windows", "entries"]).to_pylist()
     sums: dict[str, list[int]] = {}
     for row in units:
-        count = sums.setdefault(roster.own_id(roster.producers[row["producer_id"]]), [0, 0, 0])
+        count = sums.setdefault(own_id(roster.producers[row["producer_id"]]), [0, 0, 0])
         count[0] += 1
         count[1] += row["windows"]
         count[2] += row["entries"]
-    own = {roster.own_id(each): each for each in roster.producers.values()}
-    rows = [_listed(reader, roster, own_id, each, sums.get(own_id)) for own_id, each in own.items()]
+    rows = [_listed(reader, roster, name, each, sums.get(name)) for name, each in roster.own.items()]
     return sorted(
         rows, key=lambda row: (row.kind == EMBEDDING, row.kind, row.scale, row.state, row.producer_id)
     )
 
 
 def _listed(
-    reader: Reader, roster: Roster, own_id: str, producer: Producer, sums: list[int] | None
+    reader: Reader, roster: Roster, name: str, producer: Producer, sums: list[int] | None
 ) -> Listed:
     count, windows, entries = sums or (0, 0, 0)
     is_embedder = producer.kind == EMBEDDING
-    if is_embedder and vectors_table(own_id) in reader.names():
-        entries = reader.dataset(vectors_table(own_id)).count_rows(filter="part = 0")
-    is_active = roster.view.get((producer.kind, producer.scale)) == own_id
+    if is_embedder and vectors_table(name) in reader.names():
+        entries = reader.dataset(vectors_table(name)).count_rows(filter="part = 0")
+    is_active = roster.view.get((producer.kind, producer.scale)) == name
     return Listed(
-        producer_id=own_id,
+        producer_id=name,
         kind=producer.kind,
         scale=producer.scale,
         component=producer.component,
@@ -76,25 +76,6 @@ def _listed(
         entries=entries,
         state="active" if is_active else "kept" if sums else "retired",
     )
-
-
-def own_ids(roster: Roster, beginnings: Sequence[str]) -> list[str]:
-    """Full ids from first digits.
-
-    Raises:
-        UsageError: no producer begins so, or several do.
-    """
-    known = {roster.own_id(each): each for each in roster.producers.values()}
-    found = []
-    for beginning in beginnings:
-        fit = sorted(own_id for own_id in known if beginning and own_id.startswith(beginning))
-        if not fit:
-            listed = [f"{own_id[:8]} ({_what(each)})" for own_id, each in known.items()]
-            raise UnknownNameError("producer", beginning, listed)
-        if len(fit) > 1:
-            raise UsageError(f"{beginning!r} begins several producers: {', '.join(fit)}")
-        found += fit
-    return list(dict.fromkeys(found))
 
 
 def print_listing(console: Console, rows: list[Listed]) -> None:
@@ -129,35 +110,35 @@ def print_activated(console: Console, catalog: str, beginnings: Sequence[str]) -
     """
     with Store.connect(catalog, write=True) as store:
         roster = Roster.read(store.reader())
-        chosen = own_ids(roster, beginnings)
+        chosen = roster.own_ids(beginnings)
         places: dict[tuple[str, str], str] = {}
-        for own_id in chosen:
-            producer = roster.called(own_id)[0]
+        for name in chosen:
+            producer = roster.called(name)[0]
             place = (producer.kind, producer.scale)
             if place in places:
                 raise UsageError(
-                    f"{places[place][:8]} and {own_id[:8]} are both {producer.scale or producer.kind}; "
+                    f"{places[place][:8]} and {name[:8]} are both {producer.scale or producer.kind}; "
                     "one of them can be active"
                 )
-            if not roster.is_made(own_id):
+            if not roster.is_made(name):
                 raise UsageError(
-                    f"nothing of {_what(producer)} {own_id[:8]} is there to be shown; bring it back with: "
-                    f"evicat retire --undo {own_id[:8]} --catalog {catalog}, or index with its recipe"
+                    f"nothing of {_what(producer)} {name[:8]} is there to be shown; bring it back with: "
+                    f"evicat retire --undo {name[:8]} --catalog {catalog}, or index with its recipe"
                 )
-            places[place] = own_id
+            places[place] = name
         former = {place: roster.view[place] for place in places if place in roster.view}
-        for own_id in chosen:
-            store.activate(roster.called(own_id)[0])
+        for name in chosen:
+            store.activate(roster.called(name)[0])
         store.commit(force=True)
-    changed = {place: own_id for place, own_id in places.items() if former.get(place) != own_id}
-    for (kind, scale), own_id in places.items():
-        what = _what(roster.called(own_id)[0])
+    changed = {place: name for place, name in places.items() if former.get(place) != name}
+    for (kind, scale), name in places.items():
+        what = _what(roster.called(name)[0])
         if (kind, scale) not in changed:
-            console.print(f"{what} {own_id[:8]} is active already.", soft_wrap=True)
+            console.print(f"{what} {name[:8]} is active already.", soft_wrap=True)
             continue
         before = former.get((kind, scale))
         instead = f", instead of {before[:8]}" if before else ""
-        console.print(f"Active now: {what} {own_id[:8]}{instead}.", soft_wrap=True)
+        console.print(f"Active now: {what} {name[:8]}{instead}.", soft_wrap=True)
     back = [former[place][:8] for place in changed if place in former]
     if back:
         command = f"evicat activate {' '.join(back)} --catalog {catalog}"
@@ -169,16 +150,17 @@ def print_retired(
 ) -> None:
     """Take out what these producers made, or bring it back, and say how much that was."""
     with Store.connect(catalog, write=True) as store:
-        chosen = own_ids(Roster.read(store.reader()), beginnings)
+        chosen = Roster.read(store.reader()).own_ids(beginnings)
         moved = bring_back(store, chosen) if undo else retire(store, chosen)
     if as_json:
         console.print_json(data={"producers": chosen, **asdict(moved)}, indent=None)
         return
     console.print(f"{'Brought back' if undo else 'Taken out'}: {_counts(moved)}.", soft_wrap=True)
     if undo:
-        console.print(f"They come from head {moved.from_head}; the catalog is at head {moved.head}.")
+        heads = " and ".join(map(str, moved.from_heads))
+        console.print(f"They come from head {heads}; the catalog is at head {moved.head}.")
         return
-    ids = " ".join(own_id[:8] for own_id in chosen)
+    ids = " ".join(name[:8] for name in chosen)
     console.print(
         f"Until a clean-up frees their room, they come back with: "
         f"{escape(f'evicat retire --undo {ids} --catalog {catalog}')}",
@@ -192,4 +174,4 @@ def _counts(moved: Moved) -> str:
 
 
 def _what(producer: Producer) -> str:
-    return f"{producer.scale or 'vectors'} by {producer.component}"
+    return what_it_makes(producer.component, producer.scale)

@@ -19,7 +19,7 @@ from evicat.flows.tables import OUTCOME_STYLE, clock, times
 from evicat.schemas.entry import Outcome
 from evicat.schemas.recipe import Profile
 from evicat.storage.reader import Reader
-from evicat.storage.rows import DEFAULT_VIEW, Row, producer_from_row
+from evicat.storage.rows import Row, producer_from_row
 from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_in
 from evicat.storage.tables import EMBEDDING, embedder_id
@@ -79,8 +79,7 @@ class Ledger:
         self._catalog = Catalog(reader, Profile())
         rows = self._catalog.producers().to_dicts()
         self._producers = {row["producer_id"]: producer_from_row(row) for row in rows}
-        view = self._read("views").filter(pl.col("view") == DEFAULT_VIEW)
-        self._active = set(view["producer_id"].to_list())
+        self._active = set(reader.view().values())
 
     def videos(self, video: str | None = None, *, strips: bool = False) -> Iterator[VideoStatus]:
         """Every video name, or those that ``video`` means, in order; files that are missing among them.

@@ -103,6 +103,11 @@ class Outcome(StrEnum):
     def writes_entries(self) -> bool:
         return self in (Outcome.DONE, Outcome.PARTIAL)
 
+    @property
+    def may_be_stale(self) -> bool:
+        """Whether it tells what the window read: others wrote nothing, or are to be made again anyhow."""
+        return self in (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)
+
 
 OUTCOME_MEANINGS = {
     Outcome.DONE: "entries (or vectors) were written",

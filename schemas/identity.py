@@ -43,7 +43,7 @@ class Producer(Model):
 
     @cached_property
     def producer_id(self) -> str:
-        facts = self.model_dump(mode="json", exclude={"model"})
+        facts = self.model_dump(exclude={"model"})  # as it is: JSON would give a set any order
         return content_hash(facts | {"model": self.model.identity() if self.model else None})
 
 

@@ -72,9 +72,15 @@ class Scale(Model):
         return f"{self.kind}-{self.window_seconds:g}s".replace(".", "_")
 
     @property
-    def window_us(self) -> int | None:
-        """Length of the windows of a grid; None: they are shots."""
-        return None if self.window_seconds is None else round(self.window_seconds * US)
+    def window_us(self) -> int:
+        """Length of the windows of a grid.
+
+        Raises:
+            ValueError: they are shots, which are found when the pictures are seen.
+        """
+        if self.window_seconds is None:
+            raise ValueError(f"the windows of {self.name} are shots: they have no length in common")
+        return round(self.window_seconds * US)
 
     @property
     def min_us(self) -> int:

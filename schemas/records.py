@@ -67,7 +67,7 @@ class CastMember(Model):
     """Somebody (or something that acts) whom narratives call by one name from window to window."""
 
     name: Phrase
-    """What narratives call them: a name once it is known, else a descriptor: ``the man with the backpack``."""
+    """What narratives call them: a name once it is known, else a descriptor (``the man with the bag``)."""
     descriptor: Annotated[str, Field(max_length=500)] = ""
     """How to know them again."""
     formerly: Phrases = ()

@@ -16,13 +16,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evicat.schemas.errors import BusyError
-
+from .claims import check_none_held
 from .commit import drain, move_head
 from .files import write_durably
 from .head import read_head
 from .layout import SCHEMA, Layout
-from .locks import CommitRight, ProcessLock
+from .locks import CommitRight
 from .rows import DEFAULT_VIEW, Row, producer_from_row, view_row
 from .snapshots import Snapshot, write_manifest
 from .staging import StagingArea
@@ -58,7 +57,7 @@ def migrate(uri: str | Path, *, lock_timeout_s: float = 300.0) -> Migration:
     layout.claims.mkdir(parents=True, exist_ok=True)
     right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
     with right.held():
-        _check_nobody_writes(layout)
+        check_none_held(layout, "migrated")  # a run of an older release would not know these tables
         kept = tuple(_migrate_once(layout, schema) for schema in range(layout.schema(), SCHEMA))
     return Migration(before, SCHEMA, kept)
 
@@ -70,21 +69,6 @@ def _migrate_once(layout: Layout, schema: int) -> str:
         step(layout)
     write_marker(layout, schema + 1)
     return name
-
-
-def _check_nobody_writes(layout: Layout) -> None:
-    """A run of an older release would go on with tables that it does not know.
-
-    Raises:
-        BusyError: some process holds a unit.
-    """
-    for path in sorted(layout.claims.glob("*.lock")):
-        claim = ProcessLock(path, f"a run is writing to {layout.root}: unit {path.stem}")
-        try:
-            claim.acquire()
-        except BusyError as error:
-            raise BusyError(f"{layout.root} cannot be migrated now: {error}") from None
-        claim.release(remove=True)
 
 
 def keep_as_it_is(layout: Layout, schema: int, name: str) -> None:

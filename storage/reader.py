@@ -11,7 +11,8 @@ from evicat.schemas.identity import Producer
 
 from .head import Head, read_head
 from .layout import Layout
-from .rows import producer_from_row
+from .rows import DEFAULT_VIEW, producer_from_row
+from .sql import sql_equals
 from .tables import embedder_id, vectors_table
 from .transact import open_table
 
@@ -78,6 +79,11 @@ class Reader:
         producers = (producer_from_row(row).model_copy(update={"reads": ()}) for row in rows)
         named = {vectors_table(embedder_id(producer)): producer for producer in producers}
         return {name: producer for name, producer in sorted(named.items()) if name in self.head.tables}
+
+    def view(self, name: str = DEFAULT_VIEW) -> dict[tuple[str, str], str]:
+        """What a view shows: the producer of each kind and scale; of ``embedding`` the embedder's id."""
+        rows = self.dataset("views").to_table(filter=sql_equals("view", name)).to_pylist()
+        return {(row["kind"], row["scale"]): row["producer_id"] for row in rows}
 
     def _version_of(self, name: str) -> int:
         if name not in self.head.tables:

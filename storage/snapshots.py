@@ -74,6 +74,11 @@ def snapshots(layout: Layout) -> list[Snapshot]:
     return [_read(path) for path in _manifests(layout)]
 
 
+def has_snapshot(layout: Layout, name: str) -> bool:
+    """Whether there is a snapshot of this name, also one whose manifest is broken."""
+    return name in [path.stem for path in _manifests(layout)]
+
+
 def find_snapshot(layout: Layout, name: str) -> Snapshot:
     """The snapshot of this name.
 
@@ -270,9 +275,8 @@ def _path(layout: Layout, name: str) -> Path:
 
 
 def _manifest(layout: Layout, name: str) -> Path:
-    known = _manifests(layout)
-    if name not in [path.stem for path in known]:
-        raise UnknownNameError("snapshot", name, [path.stem for path in known])
+    if not has_snapshot(layout, name):
+        raise UnknownNameError("snapshot", name, [path.stem for path in _manifests(layout)])
     return _path(layout, name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,15 @@ def distinct(column: Any) -> list[Any]:
     """The different values of an Arrow column."""
     values: list[Any] = pc.unique(column).to_pylist()
     return values
+
+
+def join(
+    rows: pa.Table, others: pa.Table, on: list[str], how: Literal["left semi", "left anti"]
+) -> pa.Table:
+    """``rows`` that have (``left semi``) or lack (``left anti``) a partner with equal ``on``."""
+    if not rows.num_rows:
+        return rows
+    return rows.join(others.select(on), keys=on, join_type=how)
 
 
 def create_table(layout: Layout, name: str, schema: pa.Schema) -> Any:

@@ -14,31 +14,26 @@ The rules:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evicat.schemas.entry import Outcome
 from evicat.schemas.errors import IntegrityError
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import to_us
 
 from .ledger import UnitState, coverage_rows, to_microseconds, unit_rows
+from .outdated import READ, Outdated, as_stale, changed_entries, outdated
 from .own_past import read_their_past, told_of
 from .rows import Row
 from .staging import StagedChunk
-from .tables import COVERAGE, EMBEDDING, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
-from .transact import ROW, Tables, distinct
+from .tables import COVERAGE, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
+from .transact import ROW, Tables, distinct, join
 
 _WINDOW = WINDOWS.names
-_MEANING = ["entry_id", "text", "start_s", "end_s"]
-"""Columns of an entry that its vectors and its readers depend on."""
-_READ = ["asset_id", "producer_id", "start_s", "end_s"]
-"""Columns of an entry that tell who read it."""
-_MAY_BE_STALE = (Outcome.DONE, Outcome.PARTIAL, Outcome.EMPTY)
 
 
 @dataclass(frozen=True)
@@ -91,20 +86,17 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     stored.load(tables, {chunk.facts.unit.unit_id for chunk in chunks})
 
     void = pa.concat_tables([new_windows, _void_by_inputs(stored, chunks)])
-    doomed_entries = _doomed_entries(tables, _join(stored.coverage, void, _WINDOW, "left semi"))
-    lost_entries = _join(doomed_entries, new_entries, _MEANING, "left anti")
-    told = new_entries.select(list(dict.fromkeys(["unit_id", *_MEANING, *_READ])))
-    gained_entries = _join(_of_stored(stored, told), doomed_entries, _MEANING, "left anti")
-    changed = [*lost_entries.select(_READ).to_pylist(), *gained_entries.select(_READ).to_pylist()]
-    stale, pending = _outdated(tables, stored, changed, new_windows)
+    doomed_entries = _doomed_entries(tables, join(stored.coverage, void, _WINDOW, "left semi"))
+    changed = changed_entries(doomed_entries, _of_stored(stored, new_entries.select(["unit_id", *READ])))
+    found = _outdated(tables, stored, changed, new_windows)
     later = _told_of_other_narratives(tables, stored, changed, new_coverage)
-    later = _join(later, stale, ["unit_id", "start_s"], "left anti").select(COVERAGE.names).cast(COVERAGE)
-    stale = pa.concat_tables([stale, later])
-    void = pa.concat_tables([void, pending, _windows(_with_window_start(stale))])
+    later = join(later, found.stale, ["unit_id", "start_s"], "left anti").select(COVERAGE.names)
+    stale = pa.concat_tables([found.stale, later.cast(COVERAGE)])
+    void = pa.concat_tables([void, found.void, _windows(_with_window_start(stale))])
     new_coverage = pa.concat_tables([new_coverage, stale])
 
-    doomed_coverage = _join(stored.coverage, void, _WINDOW, "left semi")
-    kept_coverage = _join(stored.coverage, void, _WINDOW, "left anti").select(COVERAGE.names).cast(COVERAGE)
+    doomed_coverage = join(stored.coverage, void, _WINDOW, "left semi")
+    kept_coverage = join(stored.coverage, void, _WINDOW, "left anti").select(COVERAGE.names).cast(COVERAGE)
     units = unit_rows(_states(stored, chunks), pa.concat_tables([kept_coverage, new_coverage]))
     vectors = _vector_changes(tables, chunks, doomed_coverage.select(_WINDOW))
     return vectors | {
@@ -114,35 +106,17 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     }
 
 
-def _outdated(
-    tables: Tables, stored: Stored, changed: list[Row], new_windows: pa.Table
-) -> tuple[pa.Table, pa.Table]:
-    """Coverage rows, marked stale, of windows that read a ``changed`` entry, and embedded chunks to void.
+def _outdated(tables: Tables, stored: Stored, changed: list[Row], new_windows: pa.Table) -> Outdated:
+    """What read a ``changed`` entry. Loads the units of it into ``stored``.
 
-    What describes them keeps its entries until it is made again. Loads the units into ``stored``. Windows
-    that this batch writes are up to date: whoever wrote them read what was there then.
+    Windows that this batch writes are up to date: whoever wrote them read what was there then.
     """
-    spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for row in changed:
-        spans[row["asset_id"], row["producer_id"]].append((row["start_s"], row["end_s"]))
-    readers = _readers(tables, spans)
-    stored.load(tables, readers)
-    candidates = _join(stored.coverage, new_windows, _WINDOW, "left anti")
-    candidates = candidates.filter(pc.is_in(candidates["unit_id"], pa.array(list(readers), pa.string())))
-    stale, void = [], []
-    for row in candidates.to_pylist():
-        read = [
-            span
-            for producer in readers[row["unit_id"]]
-            for span in spans.get((row["asset_id"], producer), ())
-        ]
-        start_s, end_s = row["start_s"], row["end_s"]
-        if row["kind"] == EMBEDDING:
-            if any(start_s <= start < end_s for start, _ in read):
-                void.append({"unit_id": row["unit_id"], "window_start_us": row["window_start_us"]})
-        elif row["outcome"] in _MAY_BE_STALE and any(s < end_s and start_s < e for s, e in read):
-            stale.append({name: row[name] for name in COVERAGE.names} | {"outcome": Outcome.STALE.value})
-    return pa.Table.from_pylist(stale, schema=COVERAGE), pa.Table.from_pylist(void, schema=WINDOWS)
+    reads = _reads(tables, {row["producer_id"] for row in changed})
+    units = _readers(tables, {row["asset_id"] for row in changed}, reads)
+    stored.load(tables, units)
+    candidates = join(stored.coverage, new_windows, _WINDOW, "left anti")
+    candidates = candidates.filter(pc.is_in(candidates["unit_id"], pa.array(units, pa.string())))
+    return outdated(candidates, reads, changed)
 
 
 def _told_of_other_narratives(
@@ -163,20 +137,25 @@ def _told_of_other_narratives(
         before = stored.coverage.filter(own).select(COVERAGE.names).to_pylist()
         kept = [row for row in before if (row["unit_id"], row["start_s"]) not in made]
         windows = [*kept, *new_coverage.filter(own).to_pylist()]
-        stale += [row for row in told_of(starts_s, windows, made) if row["outcome"] in _MAY_BE_STALE]
-    marked = [row | {"outcome": Outcome.STALE.value} for row in stale]
-    return pa.Table.from_pylist(marked, schema=COVERAGE)
+        stale += told_of(starts_s, windows, made)
+    return as_stale(stale)
 
 
-def _readers(tables: Tables, read: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Stored units that read entries of these assets and producers, and all producers that each reads."""
-    assets, producers = {asset for asset, _ in read}, {producer for _, producer in read}
-    if not assets:
+def _reads(tables: Tables, producers: Collection[str]) -> dict[str, list[str]]:
+    """By producer that reads one of these: all producers that it reads."""
+    if not producers:
         return {}
     rows = tables.dataset("producers").to_table(columns=["producer_id", "reads"]).to_pylist()
-    reads = {row["producer_id"]: row["reads"] for row in rows if producers & set(row["reads"])}
-    units = tables.find("units", "asset_id", sorted(assets), ["unit_id", "producer_id"]).to_pylist()
-    return {row["unit_id"]: reads[row["producer_id"]] for row in units if row["producer_id"] in reads}
+    return {row["producer_id"]: row["reads"] for row in rows if set(producers) & set(row["reads"])}
+
+
+def _readers(tables: Tables, assets: Collection[str], producers: Collection[str]) -> list[str]:
+    """Stored units of these assets and producers."""
+    if not assets or not producers:
+        return []
+    units = tables.find("units", "asset_id", sorted(assets), ["unit_id", "producer_id"])
+    own = units.filter(pc.is_in(units["producer_id"], pa.array(sorted(producers), pa.string())))
+    return distinct(own["unit_id"])
 
 
 def _of_stored(stored: Stored, entries: pa.Table) -> pa.Table:
@@ -199,8 +178,8 @@ def _void_by_inputs(stored: Stored, chunks: list[StagedChunk]) -> pa.Table:
 def _doomed_entries(tables: Tables, void_coverage: pa.Table) -> pa.Table:
     """Stored entries of the windows that go, with what their vectors depend on."""
     units = distinct(void_coverage.filter(pc.greater(void_coverage["entries"], pa.scalar(0)))["unit_id"])
-    rows = tables.find("entries", "unit_id", units, list(dict.fromkeys([*_WINDOW, *_MEANING, *_READ])))
-    return _join(rows, void_coverage.select(_WINDOW), _WINDOW, "left semi")
+    rows = tables.find("entries", "unit_id", units, [*_WINDOW, *READ])
+    return join(rows, void_coverage.select(_WINDOW), _WINDOW, "left semi")
 
 
 def _vector_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -> dict[str, Changes]:
@@ -220,7 +199,7 @@ def _vector_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -
         doomed: Any = ()
         if name in tables.names() and units:
             stored = tables.find(name, "embed_unit_id", units, ["embed_unit_id", "window_start_us"])
-            doomed = _join(_as_window(stored), void, _WINDOW, "left semi")[ROW]
+            doomed = join(_as_window(stored), void, _WINDOW, "left semi")[ROW]
         changes[name] = Changes(rows, doomed)
     return changes
 
@@ -263,15 +242,6 @@ def _nested(chunk: StagedChunk, column: str) -> pa.Table:
     nested: Any = pc.list_flatten(chunk.results[column])
     rows = nested.combine_chunks()
     return pa.table(rows.flatten(), schema=pa.schema(list(rows.type)))
-
-
-def _join(
-    rows: pa.Table, others: pa.Table, on: list[str], how: Literal["left semi", "left anti"]
-) -> pa.Table:
-    """``rows`` that have (``left semi``) or lack (``left anti``) a partner with equal ``on``."""
-    if not rows.num_rows:
-        return rows
-    return rows.join(others.select(on), keys=on, join_type=how)
 
 
 def _windows(rows: pa.Table) -> pa.Table:

@@ -24,7 +24,7 @@ DETECTOR = "pyscenedetect-content"
 THRESHOLD = 27.0
 """Mean change per pixel, of 255, from which on a change is sudden: the detector's own default."""
 LOOK_WIDTH = 128
-"""Pixels; wider pictures are scaled down to this before they are compared, so that noise counts for little."""
+"""Pixels; wider pictures are scaled down to this before they are compared, which also evens out noise."""
 CALM_US = 250_000
 """A sudden change is judged when none has followed it for so long: flashes of a camera last less."""
 RESTLESS_US = 1_000_000

@@ -66,3 +66,9 @@ def test_an_id_that_was_asked_for_is_no_part_of_the_value():
     assert BASE.producer_id
     assert fresh == BASE
     assert fresh.model_dump_json() == BASE.model_dump_json()
+
+
+@pytest.mark.parametrize("value", [object(), {"a", "b"}, float("nan"), float("inf"), b"bytes"])
+def test_what_cannot_be_hashed_is_an_error_and_never_no_key(value: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"not JSON (serializable|compliant)"):
+        _ = BASE.model_copy(update={"options": {"a": value}}).producer_id

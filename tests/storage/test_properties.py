@@ -167,6 +167,25 @@ def test_however_results_are_split_the_tables_are_the_same(
         assert making.content(catalog) == at_once
 
 
+@pytest.mark.parametrize("windows", [3, 60])
+def test_a_commit_adds_one_version_to_a_table_however_many_windows_it_brings(
+    making, catalog, windows
+) -> None:
+    store = fresh_store(making, catalog)
+    store.commit(force=True)
+    before = store.head
+    store.open(making.unit())
+    for window in range(windows):
+        store.write(making.unit(), making.done(making.unit(), window))
+        store.seal(making.unit())
+    store.commit(force=True)
+    changed = ("entries", "coverage", "units")
+    assert store.head.number == before.number + 1
+    assert store.head.tables == before.tables | {name: before.tables[name] + 1 for name in changed}
+    assert store.reader().dataset("entries").count_rows() == windows
+    store.release()
+
+
 # Heads
 
 versions = st.dictionaries(st.sampled_from(["entries", "units", "views"]), st.integers(1, 99), min_size=1)

@@ -302,11 +302,17 @@ def test_where_it_runs_is_no_part_of_the_producer_and_what_it_is_asked_is(monkey
     assert one.model == ModelRef(name="m")
     assert not {"model", "revision", "quantization"} & set(one.options["describer"])
     ids = {one.producer_id}
-    for options in ({"max_tokens": 900}, {"quantization": "fp8"}, {"revision": "abc"}, {"jpeg_quality": 80}):
+    for options in (
+        {"max_tokens": 900},
+        {"temperature": 0.5},
+        {"quantization": "fp8"},
+        {"revision": "abc"},
+        {"jpeg_quality": 80},
+    ):
         ids.add(_producer(profile(), **options).producer_id)
     monkeypatch.setattr("evicat.catalog.describers.chat.prompt_text", lambda name: "Another prompt.")
     ids.add(_producer(profile()).producer_id)
-    assert len(ids) == 6
+    assert len(ids) == 7
 
 
 def test_the_prompt_names_every_field_that_the_answer_needs(describer):

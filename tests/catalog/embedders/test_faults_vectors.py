@@ -93,6 +93,10 @@ def words(monkeypatch):
     monkeypatch.setitem(loaders.EMBEDDERS, "words", f"{module.__name__}:Words")
 
 
+def kit(model: str = "a") -> Kit:
+    return Kit(parse_toml(Recipe, RECIPE.replace('"a"', f'"{model}"'), "test.toml"), Profile())
+
+
 class Shelf:
     """A catalog of films, one entry per 10 s."""
 
@@ -101,22 +105,22 @@ class Shelf:
 
     def index(self, *texts: str, model: str = "a", film: str = "film.mp4") -> None:
         """Texts of the windows of a film, embedded as the recipe says."""
-        kit = Kit(parse_toml(Recipe, RECIPE.replace('"a"', f'"{model}"'), "test.toml"), Profile())
+        parts = kit(model)
         asset = self.making.asset(film, windows=len(texts))
-        job = Job(Path(film), asset, None, 0, None, "", kit)
+        job = Job(Path(film), asset, None, 0, None, "", parts)
         (source,) = job.units
         with Store.connect(self.path, write=True, create=True) as store:
             store.add_root(Root("r", "folder", "x"))
             store.add_name(VideoName("r", film, asset.asset_id, film, FileStamp(1, 2, 3, 4)))
             store.add_asset(asset)
-            for producer in kit.producers:
+            for producer in parts.producers:
                 store.add_producer(producer)
             if not store.is_complete(source):
                 store.open(source)
                 for window, text in enumerate(texts):
                     store.write(source, self._result(source, window, text))
                 store.close(source, complete=True)
-            embed(job, kit, store)
+            embed(job, parts, store)
 
     def _result(self, unit, window: int, text: str):
         span = self.making.span(window)
@@ -202,6 +206,14 @@ def test_another_model_of_the_same_dimension_gets_a_table_of_its_own(shelf) -> N
     models = {producer.model.name for producer in Reader.open(shelf.path).embedders().values()}
     assert models == {"a", "b"}
     assert {each.embedder.model for each in Catalog.open(str(shelf.path)).embedders().values()} == {"a"}
+
+
+def test_another_embedder_leaves_what_it_embeds_as_it_is() -> None:
+    first, other = kit("a"), kit("b")
+    assert first.sources == other.sources
+    assert {each.producer_id for each in first.producers} & {
+        each.producer_id for each in other.producers
+    } == {each.producer_id for each in first.sources}
 
 
 def test_vectors_of_another_length_under_the_same_name_are_refused(shelf, monkeypatch) -> None:
