@@ -18,6 +18,7 @@ from evicat.catalog.media.probe import probe_isolated
 from evicat.catalog.seeing import see
 from evicat.catalog.sources import single
 from evicat.catalog.stages import embed, narrate, transcribe
+from evicat.catalog.supporting import support
 from evicat.schemas.asset import Asset
 from evicat.schemas.naming import FileStamp
 from evicat.schemas.sink import Sink
@@ -25,7 +26,7 @@ from evicat.schemas.span import Span
 
 Stage = Callable[[Job, Kit, Sink], None]
 
-STAGES: tuple[Stage, ...] = (transcribe, see, narrate, embed)
+STAGES: tuple[Stage, ...] = (transcribe, see, narrate, support, embed)
 """In this order: each reads what those before it wrote."""
 
 

@@ -29,6 +29,11 @@ def embedded_in(chunk: Span, entries: Iterable[Entry]) -> list[Entry]:
     ]
 
 
+def weighed_in(timeline: Span, entries: Iterable[Entry]) -> list[Entry]:
+    """What the supports of an asset are made of: narratives and all that may carry them, in order of time."""
+    return sorted(embedded_in(timeline, entries), key=lambda entry: (entry.span, entry.entry_id))
+
+
 def past_texts(narrative: str, cast: Iterable[CastMember]) -> list[str]:
     """What a narrative reads of the one before it, as it goes into the hash."""
     return [narrative, *(member.model_dump_json() for member in cast)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,12 @@ class Job:
         made = {n: _unit(self.asset, made, self.inputs_hash) for n, made in self.kit.narrative.items()}
         return {name: unit for name, unit in made.items() if self._can_show(name)}
 
+    @cached_property
+    def support(self) -> Unit | None:
+        """None where the recipe wants no supports, or no narrative can be made."""
+        producer = self.kit.support
+        return _unit(self.asset, producer, self.inputs_hash) if producer and self.narrative else None
+
     @property
     def timeline(self) -> Span:
         return Span(0, self.asset.duration_us)
@@ -79,7 +85,7 @@ class Job:
             return False
         if not sink.retry:
             return True
-        wanted = [*self.units, *(self.embedding(kit, unit) for unit in self.units)]
+        wanted = [*self.units, self.support, *(self.embedding(kit, unit) for unit in self.units)]
         return all(sink.is_complete(unit) for unit in wanted if unit is not None)
 
     def _can_show(self, scale: str) -> bool:
@@ -100,6 +106,8 @@ class Job:
             inputs[source.producer_id] = read
             if embedding := kit.embedding_of(source.producer_id):
                 inputs[embedding.producer_id] = read
+        if self.kit.support and any(self._can_show(scale) for scale in self.kit.narrative):
+            inputs[self.kit.support.producer_id] = self.inputs_hash
         return inputs
 
 
@@ -111,27 +119,37 @@ def plan(
     subtitle: Path | None = None,
     subtitle_offset_us: int = 0,
     language: str | None = None,
+    places: Sequence[Path] = (),
 ) -> Job:
     """The units of ``asset``. No media is opened; the folder is looked through for subtitles.
 
     ``subtitle`` names a side-car file, as a manifest does; else one is looked for beside the video.
-    ``language`` is what is spoken in this file; None: as the recipe says.
+    ``places`` are all files with these bytes: the first that has a side-car counts. ``language`` is what is
+    spoken in this file; None: as the recipe says.
     """
     speech = kit.recipe.speech
     track = None
     if speech and speech.subtitles != "never":
-        track = subtitle_track(path, asset, speech.languages, subtitle)
+        track = subtitle_track(places or [path], asset, speech.languages, subtitle)
     inputs = speech_inputs(track, subtitle_offset_us, language) if speech else ""
     spoken = language or (speech.language if speech else None)
     return Job(path, asset, track, subtitle_offset_us, spoken, inputs, kit)
 
 
 def subtitle_track(
-    path: Path, asset: Asset, languages: Sequence[str], subtitle: Path | None
+    places: Iterable[Path], asset: Asset, languages: Sequence[str], subtitle: Path | None
 ) -> SubtitleTrack | None:
     """The subtitles that are read of a video: those named, beside it, or inside it."""
-    sidecars = [SubtitleTrack(path=subtitle)] if subtitle else find_sidecars(path)
+    sidecars = [SubtitleTrack(path=subtitle)] if subtitle else _first_sidecars(places)
     return choose_track(sidecars, asset.subtitles, tuple(languages))
+
+
+def _first_sidecars(places: Iterable[Path]) -> list[SubtitleTrack]:
+    for place in places:
+        for path in (place, place.resolve()) if place.is_symlink() else (place,):
+            if path.parent.is_dir() and (found := find_sidecars(path)):
+                return found
+    return []
 
 
 def speech_inputs(track: SubtitleTrack | None, offset_us: int, language: str | None) -> str:

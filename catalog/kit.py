@@ -18,6 +18,7 @@ from evicat.catalog.engines.base import Engine
 from evicat.catalog.engines.loaders import open_engine
 from evicat.catalog.media.loaders import load_decoder
 from evicat.catalog.media.worker import WorkerPool
+from evicat.catalog.supports import VERSION as SUPPORTS_VERSION
 from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
 from evicat.catalog.transcribers.loaders import load_transcriber
@@ -74,6 +75,7 @@ class Kit:
         self.speech = self._speech_producer()
         self.local = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "local"}
         self.narrative = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "narrative"}
+        self.support = self._support_producer()
         self._embeddings = {each.producer_id: self._embedding_producer(each) for each in self.sources}
 
     @property
@@ -133,8 +135,10 @@ class Kit:
 
     @property
     def producers(self) -> list[Producer]:
-        """Everything that writes: the sources, and what embeds each of them."""
-        return [*self.sources, *(made for each in self.sources if (made := self.embedding(each)))]
+        """Everything that writes: the sources, what supports narratives, and what embeds each source."""
+        supports = [self.support] if self.support else []
+        embeddings = (made for each in self.sources if (made := self.embedding(each)))
+        return [*self.sources, *supports, *embeddings]
 
     def embedding(self, source: Producer) -> Producer | None:
         """What embeds the entries of ``source``; None where the recipe embeds nothing."""
@@ -155,6 +159,24 @@ class Kit:
             model=self.embedder.model,
             options=self.embedder.options.model_dump(mode="json"),
             reads=(source.producer_id,),
+        )
+
+    def _support_producer(self) -> Producer | None:
+        if self.recipe.supports is None or self.embedder is None:
+            return None
+        embedder = {
+            "component": self.embedder.component,
+            "version": self.embedder.version,
+            "options": self.embedder.options.model_dump(mode="json"),
+        }
+        return Producer(
+            kind="support",
+            scale="supports",
+            component="supports",
+            version=SUPPORTS_VERSION,
+            model=self.embedder.model,
+            options=self.recipe.supports.model_dump(mode="json") | {"embedder": embedder},
+            reads=tuple(source.producer_id for source in self.sources),
         )
 
     def _speech_producer(self) -> Producer | None:

@@ -266,7 +266,7 @@ class _Places:
         path = location / name.path
         if not path.is_file() or path.stat().st_size != name.stamp.size_bytes:
             return _Answer(unknown="the video is out of reach, or was written to")
-        track = subtitle_track(path, asset, producer.options.get("languages", ()), subtitle)
+        track = subtitle_track([path], asset, producer.options.get("languages", ()), subtitle)
         return _Answer(speech_inputs(track, offset_us, language))
 
     def _manifest(self, location: Path) -> dict[str, Source]:

@@ -30,7 +30,7 @@ from evicat.storage.reader import Reader
 from evicat.storage.roster import by_beginning, what_it_makes
 from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_equals, sql_in, sql_literal
-from evicat.storage.tables import EMBEDDING
+from evicat.storage.tables import DERIVED, SUPPORT
 
 Mode = Literal["hybrid", "text", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
@@ -53,6 +53,14 @@ ENTRY_SCHEMA = pl.Schema(
         ("text", pl.String()),
     ]
 )
+LINK_COLUMNS = {
+    "entry_id": pl.String(),
+    "kind": pl.String(),
+    "start_s": pl.Float64(),
+    "end_s": pl.Float64(),
+    "score": pl.Float64(),
+}
+"""Of each entry that a sentence rests on, best first."""
 FRAME_SCHEMA = pl.Schema(
     [
         ("entry_id", pl.String()),
@@ -60,6 +68,19 @@ FRAME_SCHEMA = pl.Schema(
         ("shown_width", pl.Int32()),
         ("pts", pl.Int64()),
         ("time_s", pl.Float64()),
+    ]
+)
+SUPPORT_SCHEMA = pl.Schema(
+    [
+        ("entry_id", pl.String()),
+        ("video", pl.String()),
+        ("asset_id", pl.String()),
+        ("start_s", pl.Float64()),
+        ("end_s", pl.Float64()),
+        ("sentence", pl.Int32()),
+        ("role", pl.String()),
+        ("text", pl.String()),
+        ("rests_on", pl.List(pl.Struct(LINK_COLUMNS))),
     ]
 )
 HIT_SCHEMA = pl.Schema([*ENTRY_SCHEMA.items(), ("score", pl.Float64())])
@@ -177,6 +198,38 @@ class Catalog:
         where = self._where(video=video, kind="narrative", producer=producer)
         columns = ["entry_id", "scale", "producer_id", "start_s", "end_s", "record"]
         return cast_frame(self._read("entries", where, columns))
+
+    def supports(self, video: str, *, producer: str | None = None) -> pl.DataFrame:
+        """One row per sentence of the narratives of a video: ``role``, ``text``, and what it ``rests_on``.
+
+        Of the active producer of supports, or of the one whose id begins with ``producer``. A sentence that
+        no entry carries has an empty list.
+        """
+        made_by = self._supporting(producer)
+        assets = sql_in("asset_id", self.asset_ids(video))
+        units = self._read("units", _and(sql_equals("producer_id", made_by), assets), ["unit_id"])
+        rows = self._read("supports", sql_in("support_unit_id", units["unit_id"].to_list()))
+        cited = rows.select("entry_id", "sentence", "rests_on").explode("rests_on", empty_as_null=False)
+        links = cited.select("entry_id", "sentence", pl.col("rests_on").struct.unnest().name.prefix("link_"))
+        entries = self._read("entries", assets, ["entry_id", "kind", "start_s", "end_s"])
+        links = links.join(
+            entries.rename({"entry_id": "link_entry_id"}), on="link_entry_id", maintain_order="left"
+        ).rename({"link_entry_id": "link", "link_score": "score"})
+        link = pl.struct(pl.col("link").alias("entry_id"), "kind", "start_s", "end_s", "score")
+        gathered = links.group_by("entry_id", "sentence", maintain_order=True).agg(link.alias("rests_on"))
+        rows = rows.drop("rests_on").join(gathered, on=["entry_id", "sentence"], how="left")
+        none = pl.lit([], dtype=SUPPORT_SCHEMA["rests_on"])
+        rows = rows.with_columns(pl.col("rests_on").fill_null(none))
+        return self._named(rows, SUPPORT_SCHEMA).sort("start_s", "entry_id", "sentence")
+
+    def _supporting(self, beginning: str | None) -> str:
+        """The id of a producer of supports; empty where none is active."""
+        if beginning is None:
+            places = self._reader.view().items()
+            return next((producer_id for (kind, _), producer_id in places if kind == SUPPORT), "")
+        making = self._read("producers").filter(pl.col("kind") == SUPPORT)
+        rows = making.select("producer_id", "component", "scale").iter_rows()
+        return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
 
     def asset(self, asset_id: str) -> Asset | None:
         """The facts of an asset; None where its file could not be read."""
@@ -317,7 +370,7 @@ class Catalog:
     def _inactive(self) -> list[str]:
         """Producers of entries that the default view leaves out, since another is active."""
         active = set(self._reader.view().values())
-        writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
+        writing = self._read("producers").filter(~pl.col("kind").is_in(DERIVED))
         return sorted(set(writing["producer_id"].to_list()) - active)
 
     @cached_property
@@ -347,7 +400,7 @@ class Catalog:
         Raises:
             UsageError: no producer begins so, or several do.
         """
-        writing = self._read("producers").filter(pl.col("kind") != EMBEDDING)
+        writing = self._read("producers").filter(~pl.col("kind").is_in(DERIVED))
         rows = writing.select("producer_id", "component", "scale").iter_rows()
         return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
 

@@ -6,6 +6,7 @@ import csv
 import glob
 import json
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -165,19 +166,22 @@ def _folder(root: Path, unreadable: list[str]) -> Iterator[Source]:
         unreadable.append(f"cannot read folder {error.filename}: {error.strerror}")
 
     seen: set[str] = set()
-    for folder, names, files in os.walk(root, followlinks=True, onerror=note):
-        real = os.path.realpath(folder)
-        if real in seen:
-            names.clear()
-            continue
-        seen.add(real)
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        here = Path(folder)
-        below = "" if here == root else f"{here.relative_to(root).as_posix()}/"
-        for name in sorted(files):
-            if not name.startswith(".") and _suffix(name) in MEDIA_SUFFIXES:
-                video = storable(f"{below}{name}")
-                yield Source(root=root, root_kind="folder", name=video, path=here / name)
+    tops = deque([os.fspath(root)])
+    while tops:  # links come after all real folders, so that a film is called by its real path
+        for folder, names, files in os.walk(tops.popleft(), onerror=note):
+            real = os.path.realpath(folder)
+            if real in seen:
+                names.clear()
+                continue
+            seen.add(real)
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            tops += [link for name in names if os.path.islink(link := os.path.join(folder, name))]  # noqa: PTH114, PTH118
+            here = Path(folder)
+            below = "" if here == root else f"{here.relative_to(root).as_posix()}/"
+            for name in sorted(files):
+                if not name.startswith(".") and _suffix(name) in MEDIA_SUFFIXES:
+                    video = storable(f"{below}{name}")
+                    yield Source(root=root, root_kind="folder", name=video, path=here / name)
 
 
 def _suffix(name: str) -> str:

@@ -36,6 +36,7 @@ from evicat.schemas.recipe import (
     Recipe,
     Scale,
     SpeechOptions,
+    SupportOptions,
 )
 from evicat.storage import columns
 from evicat.storage.tables import FIXED_TABLES, table_spec, vectors_schema
@@ -49,6 +50,7 @@ RECIPE_PARTS: tuple[tuple[str, type[Model]], ...] = (
     ("frames of a scale", FrameOptions),
     ("[speech]", SpeechOptions),
     ("[embedder]", EmbedderOptions),
+    ("[supports]", SupportOptions),
 )
 PROFILE_PARTS: tuple[tuple[str, type[Model]], ...] = (
     ('[engines."MODEL"]', ModelProfile),

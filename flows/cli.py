@@ -142,8 +142,10 @@ def reindex(
     request = catalog_request(catalog, recipe, profile, retry or [])
     work = plan_work(request)
     tables.plan(_console(), work, request.problems)
-    if plan or not (work.work or work.unknown):
+    if plan:
         return
+    if not (work.work or work.unknown):
+        raise typer.Exit(EXIT_FAILURES if request.problems else 0)
     _run(lambda: cast("Summary", reindex_flow(catalog, recipe, profile, retry, limits)))
 
 

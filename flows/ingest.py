@@ -8,6 +8,7 @@ another. Finished work is committed while the run goes on. A file that fails cos
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -57,6 +58,7 @@ COMMIT_EVERY_SECONDS = 5.0
 """How often a run asks the store whether a commit is due."""
 BUSY_SECONDS = 2.0
 """How long a run waits before it looks again at what another run holds."""
+OLD_TEXT = "was written to; its old text is shown until this recipe is the active one, and run again"
 Identified = tuple[Source, Identity]
 
 
@@ -171,7 +173,8 @@ def _not_shown(kit: Kit, store: Store, catalog: str) -> list[str]:
         )
     )
     names = ", ".join(dict.fromkeys(f"{each.scale} by {each.component}" for each in hidden))
-    return [f"not shown yet: {names}; show them with: evicat activate {ids} --catalog {catalog}"]
+    where = shlex.quote(catalog)
+    return [f"not shown yet: {names}; show them with: evicat activate {ids} --catalog {where}"]
 
 
 def _index(kit: Kit, store: _WatchedStore, summary: Summary, request: Request, limits: Limits) -> None:
@@ -307,12 +310,12 @@ class _Run:
 
     def _video(self, video: list[Identified]) -> None:
         """Make what is missing of one asset, from the first of its files."""
-        source, identity = video[0]
+        source, _ = video[0]
         if self.gate.reached:
             return
         with self._one_only(source):
             try:
-                self._make(source, identity)
+                self._make(video)
             except BusyError as error:
                 self._busy.put((video, error))
                 return
@@ -321,7 +324,8 @@ class _Run:
                 raise
             self._rename(video)
 
-    def _make(self, source: Source, identity: Identity) -> None:
+    def _make(self, video: list[Identified]) -> None:
+        source, identity = video[0]
         asset = self.library.asset(source, identity, self._probe)
         if doubt := doubts(source, asset):
             self.summary.add_warning(source.name, doubt)
@@ -332,6 +336,7 @@ class _Run:
             subtitle=source.subtitle,
             subtitle_offset_us=source.subtitle_offset_us,
             language=source.language,
+            places=self.library.places(asset.asset_id, [each.path for each, _ in video]),
         )
         if job.is_complete(self.kit, self.store):
             self._complete.add(asset.asset_id)
@@ -345,9 +350,17 @@ class _Run:
         self.summary.add_video(source.name, job.timeline.duration_us / US)
 
     def _rename(self, video: list[Identified]) -> None:
-        for _, identity in video:
-            if identity.naming:
+        """Let names stand for the new bytes, if the default view shows what was made of them."""
+        view = self.store.view()
+        made = [view.get((each.kind, each.scale)) == each.producer_id for each in self.kit.sources]
+        for source, identity in video:
+            if identity.naming and all(made):
                 self.store.add_name(identity.naming)
+            elif identity.naming:
+                self.summary.add_warning(
+                    source.name,
+                    "was written to; its old text is shown until this recipe's is (evicat activate)",
+                )
 
     def _probe(self, source: Source, asset_id: str, size_bytes: int) -> Asset:
         return _probe(source.name, _whole(source), asset_id, size_bytes, _whole(self.kit))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections import defaultdict
-from collections.abc import Callable
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from evicat.schemas.errors import (
     AssetError,
     DecoderCrashedError,
     DecodeStalledError,
+    OutOfReachError,
     UnreadableMediaError,
 )
 from evicat.schemas.naming import FileStamp, VideoName, storable
@@ -49,6 +52,8 @@ class Library:
         self._roots = {root.root_id: root for root in store.roots()}
         self._hashes: dict[tuple[Path, FileStamp], tuple[str, int]] = {}
         self._named = store.named()
+        self._places: dict[str, list[Path]] | None = None
+        self._lock = threading.Lock()
 
     def identify(self, source: Source) -> Identity:
         """Which asset a source is; hashed only if it is new or was written to.
@@ -79,6 +84,29 @@ class Library:
         self._store.add_name(naming)
         return Identity(asset_id, file_id, size_bytes)
 
+    def places(self, asset_id: str, found: Iterable[Path]) -> list[Path]:
+        """Where the files of an asset lie: those that this run found, and those that the catalog knows.
+
+        In an order that does not depend on the run, so that of several side-cars the same one is read.
+        """
+        with self._lock:
+            if self._places is None:
+                self._places = self._known_places()
+        return sorted({*found, *self._places.get(asset_id, ())})
+
+    def _known_places(self) -> dict[str, list[Path]]:
+        """Files of assets that have several names; of others, the run has found the only one."""
+        names = [name for name in self._store.names() if name.missing_since is None]
+        count = Counter(name.asset_id for name in names)
+        places: dict[str, list[Path]] = defaultdict(list)
+        for name in names:
+            root = self._roots.get(name.root_id)
+            if count[name.asset_id] > 1 and root and root.location:
+                base = Path(root.location)
+                base = base.parent if root.kind == "manifest" else base
+                places[name.asset_id].append(Path(os.path.normpath(base / name.path)))
+        return places
+
     def _is_given_up(self, video: Video) -> bool:
         """Whether a file that could not be read is not worth another try."""
         is_no_media = video.error_class == UnreadableMediaError("").error_class
@@ -103,6 +131,8 @@ class Library:
             raise AssetError(f"{video.message} (unchanged since then, so not tried again)")
         try:
             asset = known or probe(source, identity.file_id, identity.size_bytes)
+        except OutOfReachError:
+            raise  # nothing is wrong with these bytes
         except (UnreadableMediaError, DecodeStalledError, DecoderCrashedError) as error:
             self._store.add_video_failed(identity.asset_id, identity.size_bytes, error)
             raise
@@ -117,7 +147,7 @@ def _stamp(path: Path) -> FileStamp:
     try:
         found = path.stat()
     except OSError as error:
-        raise UnreadableMediaError(f"{path}: {error.strerror}") from None
+        raise OutOfReachError(f"{path}: {error.strerror}") from None
     if not stat.S_ISREG(found.st_mode):
         raise UnreadableMediaError(f"{path}: not a regular file")
     return FileStamp.of(found)

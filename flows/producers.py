@@ -55,9 +55,7 @@ def listing(reader: Reader) -> list[Listed]:
     )
 
 
-def _listed(
-    reader: Reader, roster: Roster, name: str, producer: Producer, sums: list[int] | None
-) -> Listed:
+def _listed(reader: Reader, roster: Roster, name: str, producer: Producer, sums: list[int] | None) -> Listed:
     count, windows, entries = sums or (0, 0, 0)
     is_embedder = producer.kind == EMBEDDING
     if is_embedder and vectors_table(name) in reader.names():

@@ -46,7 +46,9 @@ def catalog_request(catalog: str, recipe: str, profile: str | None, retry: list[
     """
     load_recipe(recipe), load_profile(profile)  # said before the storage engine is imported
     Layout.of(catalog).check_is_catalog()
-    places, wanted = _places(Store.connect(catalog))
+    store = Store.connect(catalog)
+    places, wanted = _places(store)
+    assets = store.named()
     if not wanted:
         raise UsageError(f"{catalog} has no videos; index some first")
     if not places:
@@ -55,8 +57,9 @@ def catalog_request(catalog: str, recipe: str, profile: str | None, retry: list[
         )
     request = Request.read(places, catalog, recipe, profile, retry)
     known = [source for source in request.sources if _key(source) in wanted]
-    lost = Counter(wanted.values()) - Counter(wanted[_key(source)] for source in known)
-    away = [f"{location}: {count} videos are out of reach" for location, count in sorted(lost.items())]
+    reached = {assets[_key(source)] for source in known}
+    lost = Counter(place for key, place in wanted.items() if assets[key] not in reached)
+    away = [f"{place or 'no place'}: {count} videos are out of reach" for place, count in lost.most_common()]
     if not known:
         raise UsageError("; ".join(away))
     return Request(known, away, catalog, request.recipe, request.profile, request.retry)

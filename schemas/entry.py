@@ -88,6 +88,42 @@ class Vector(Model):
     """Normalised float32; None where the text could not be embedded."""
 
 
+Role = Literal["observed", "quoted", "inferred"]
+
+ROLES: dict[Role, str] = {
+    "observed": "an entry says it",
+    "quoted": "words of it are words of a speech entry",
+    "inferred": "it concludes, or no entry says it",
+}
+"""What a sentence of a narrative may be, and what that means."""
+
+
+class Link(Model):
+    """An entry that carries a sentence, and how well: 1 is best."""
+
+    entry_id: str
+    score: float
+
+
+class Support(Model):
+    """One sentence of a narrative, what it is, and what it rests on: best first, nothing where it is bare."""
+
+    entry_id: str
+    """The narrative."""
+    sentence: Annotated[int, Field(ge=0)]
+    """Which of its sentences, from 0."""
+    unit_id: str
+    """Unit of the narrative."""
+    asset_id: str
+    producer_id: str
+    """Producer of the narrative."""
+    span: Span
+    """Of the narrative."""
+    text: Annotated[str, Field(min_length=1)]
+    role: Role
+    rests_on: tuple[Link, ...] = ()
+
+
 class Outcome(StrEnum):
     """What became of a window; a window without one is pending."""
 
@@ -132,16 +168,18 @@ TRUNCATED = "Truncated"
 
 
 class WindowResult(Model):
-    """The outcome of one span of a unit, with the entries (or vectors) that it wrote.
+    """The outcome of one span of a unit, with the entries (or vectors, or supports) that it wrote.
 
     A local or narrative unit has one per window, a speech unit one per block, an embedding unit one per
-    chunk of the unit that it embeds. The results of a unit tile ``[0, duration)`` when it is complete.
+    chunk of the unit that it embeds, a support unit a single one. The results of a unit tile
+    ``[0, duration)`` when it is complete.
     """
 
     span: Span
     outcome: Outcome
     entries: tuple[Entry, ...] = ()
     vectors: tuple[Vector, ...] = ()
+    supports: tuple[Support, ...] = ()
     error_class: str = ""
     message: str = ""
     raw: str = ""

@@ -8,6 +8,7 @@
     │   └── MissingExtraError    an optional package is not installed
     ├── AssetError               one media file cannot be used (further); the others go on
     │   ├── UnreadableMediaError not media, or broken before its first sample
+    │   │   └── OutOfReachError  gone, or its disk or permissions fail: its bytes are not to blame
     │   ├── DecodeStalledError   the decoder made no progress within its time limit
     │   └── DecoderCrashedError  the decoding process died
     ├── WindowError              one window has no answer; its outcome is ``failed``
@@ -65,6 +66,10 @@ class AssetError(EvicatError):
 
 class UnreadableMediaError(AssetError):
     """Not media, or broken before its first sample."""
+
+
+class OutOfReachError(UnreadableMediaError):
+    """The file is gone, or its disk or permissions fail: its bytes are not to blame."""
 
 
 class DecodeStalledError(AssetError):

@@ -143,6 +143,47 @@ class EmbedderOptions(Model):
     """Options of the embedder; checked by its own options class."""
 
 
+INFERRED_WORDS = (
+    *("because", "therefore", "in order to", "so that", "so as to", "due to", "as a result", "hence"),
+    *("as if", "as though", "seems", "seem", "seemingly", "appears to", "appear to", "apparently"),
+    *("suggests", "suggest", "suggesting", "implies", "imply", "implying", "indicates", "indicating"),
+    *("probably", "perhaps", "maybe", "likely", "possibly", "presumably", "might", "must have", "could be"),
+    *("intends", "intend", "intending", "intention", "wants", "want", "wanting", "hopes", "hoping"),
+    *("plans to", "decides", "tries to", "trying to", "attempts to", "attempting to", "motive"),
+    *("believes", "thinks", "realizes", "realises", "suspects", "fears", "regrets"),
+)
+"""Words and phrases that say an intention, cause, relation or judgement. A bare "to" is not among them: it
+tells far more often where somebody goes than why."""
+
+
+class SupportOptions(Model):
+    """What the sentences of narratives rest on: how entries are weighed."""
+
+    cosine_weight: float = Field(default=0.5, ge=0, le=1)
+    """Weight of the likeness by vectors; the rest is that of the share of content words that an entry has."""
+    min_score: float = Field(default=0.4, gt=0, le=1)
+    """An entry with this score says what the sentence says."""
+    related_score: float = Field(default=0.25, gt=0, le=1)
+    """An entry with this score is what an inferred sentence rests on; at most ``min_score``."""
+    max_links: int = Field(default=5, ge=1, le=100)
+    """Entries that a sentence is linked to at most."""
+    quote_words: int = Field(default=4, ge=1)
+    """So many words in a row that a sentence quotes and a speech entry has make it quoted."""
+    quote_share: float = Field(default=0.75, gt=0, le=1)
+    """Of words in quotation marks, so does this share of them in a row."""
+    inferred_words: tuple[str, ...] = INFERRED_WORDS
+    """A sentence with one of these words or phrases is inferred, unless it is quoted."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> SupportOptions:
+        if self.related_score > self.min_score:
+            raise ValueError(
+                "related_score must be at most min_score, "
+                f"got related_score = {self.related_score:g} and min_score = {self.min_score:g}"
+            )
+        return self
+
+
 class Recipe(Model):
     """Everything that decides what a catalog says about a video."""
 
@@ -158,6 +199,21 @@ class Recipe(Model):
     """``[speech]``; left out: no words are looked for."""
     embedder: EmbedderOptions | None = None
     """``[embedder]``; left out: no vectors, and search goes by words only."""
+    supports: SupportOptions | None = None
+    """``[supports]``; left out: sentences of narratives are not linked to what carries them."""
+
+    @model_validator(mode="after")
+    def _has_what_supports_need(self) -> Recipe:
+        kinds = {scale.kind for scale in self.scales}
+        if self.supports is None:
+            return self
+        if "narrative" not in kinds:
+            raise ValueError("[supports] is about narratives: it needs one of [[scales]] of that kind")
+        if "local" not in kinds and not self.speech:
+            raise ValueError("[supports] needs what carries a narrative: local [[scales]] or [speech]")
+        if not self.embedder:
+            raise ValueError("[supports] compares texts by their vectors: it needs an [embedder]")
+        return self
 
     @model_validator(mode="after")
     def _makes_something(self) -> Recipe:

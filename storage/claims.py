@@ -8,11 +8,11 @@ from .layout import Layout
 from .locks import ProcessLock
 
 
-def check_none_held(layout: Layout, doing: str) -> None:
+def check_none_held(layout: Layout, otherwise: str) -> None:
     """Look whether any process is at work on a unit; what a dead one left is removed.
 
     Args:
-        doing: What cannot be done meanwhile, such as ``migrated``.
+        otherwise: What to say first where one is: what cannot be done now.
 
     Raises:
         BusyError: one is; names the unit and the process.
@@ -22,5 +22,5 @@ def check_none_held(layout: Layout, doing: str) -> None:
         try:
             claim.acquire()
         except BusyError as error:
-            raise BusyError(f"{layout.root} cannot be {doing} now: {error}") from None
+            raise BusyError(f"{otherwise}: {error}") from None
         claim.release(remove=True)

@@ -33,6 +33,7 @@ TABLES: dict[str, str] = {
     "roots": "One row per media folder, manifest or file that was indexed.",
     "producers": "One row per producer: everything that changes its output by design.",
     "views": "One row per kind and scale: the producer that is shown unless another is asked for.",
+    "supports": "One row per sentence of a narrative: what it is, and which entries carry it.",
     "vectors": "One table per embedder, `vectors_` and 8 digits of its id: one row per part of an entry.",
 }
 """What each table holds."""
@@ -67,7 +68,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "seconds": "how long it took",
         **_TOKENS,
         "context_hash": "hash of what it read beside its pixels: dialogue, other entries",
-        "entries": "how many entries (or vectors) it wrote",
+        "entries": "how many entries it wrote; vectors and supports are none",
         **_RUN,
     },
     "units": {
@@ -83,7 +84,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "refused": "windows with the outcome `refused`",
         "failed": "windows with the outcome `failed`",
         "worst_outcome": "the worst of them",
-        "entries": "how many entries (or vectors) it wrote",
+        "entries": "how many entries it wrote; vectors and supports are none",
         "seconds": "how long all of it took",
         **_TOKENS,
         **_RUN,
@@ -124,8 +125,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "producers": {
         "producer_id": _PROVENANCE["producer_id"],
-        "kind": "`local`, `narrative`, `speech` or `embedding`",
-        "scale": _PROVENANCE["scale"] + "; `vectors` for embedders",
+        "kind": "`local`, `narrative`, `speech`, `support` or `embedding`",
+        "scale": _PROVENANCE["scale"] + "; `vectors` for embedders, `supports` for supports",
         "component": "name of the describer, transcriber or embedder; `subtitles` where nothing listens",
         "version": "of the component, bumped by hand when its output changes by design",
         "model_name": "canonical name of its model; empty where it has none",
@@ -140,6 +141,17 @@ COLUMNS: dict[str, dict[str, str]] = {
         "kind": "as of the producer; `embedding` for the vectors that are searched",
         "scale": "as of the producer",
         "producer_id": "the active producer; for `embedding` the embedder (a producer without `reads`)",
+    },
+    "supports": {
+        "support_unit_id": "the unit that weighed it",
+        "window_start_us": "0: a support unit has one result, for the whole timeline",
+        "entry_id": "the narrative",
+        "sentence": "which of its sentences, from 0: together they are its whole text",
+        **{name: f"of the narrative: {_PROVENANCE[name]}" for name in ("unit_id", "asset_id", "producer_id")},
+        **{name: f"of the narrative: {text}" for name, text in _SPAN.items()},
+        "text": "the sentence",
+        "role": "`observed`, `quoted` or `inferred`",
+        "rests_on": "entries that carry it, with scores up to 1, best first; empty where none does",
     },
     "vectors": {
         "embed_unit_id": "the unit that embedded it",

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from evicat.schemas.errors import IntegrityError
 
-from .head import Head, write_head
+from .head import Head, check_complete, write_head
 from .layout import Layout
 from .rows import Row
 from .staging import FactRows, StagedChunk, StagingArea
-from .tables import FIXED_TABLES, table_spec
+from .tables import DERIVED, FIXED_TABLES, SUPPORT, table_spec
 from .transact import ROW, Tables, check_keys, distinct
 from .unit_changes import Changes, unit_changes
 
@@ -44,6 +44,7 @@ class Batch:
     _inputs: dict[str, str] = field(default_factory=dict)
     _embedded: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)  # assets with narratives, which have read other units
+    _supported: set[str] = field(default_factory=set)  # assets with supports, which have read all of them
 
     def takes(self, chunk: StagedChunk) -> bool:
         """Whether ``chunk`` is independent of what is here: their order makes no difference."""
@@ -51,7 +52,11 @@ class Batch:
         same_inputs = self._inputs.get(unit.unit_id, unit.inputs_hash) == unit.inputs_hash
         starts = chunk.results["start_us"].to_pylist()
         fresh = self._windows.get(unit.unit_id, set()).isdisjoint(starts)
-        is_read = unit.unit_id in self._embedded or (unit.kind in READ and unit.asset_id in self._told)
+        is_read = (
+            unit.unit_id in self._embedded
+            or (unit.kind in READ and unit.asset_id in self._told)
+            or (unit.kind not in DERIVED and unit.asset_id in self._supported)
+        )
         return same_inputs and fresh and not is_read
 
     def add(self, path: Path, content: StagedChunk | FactRows) -> None:
@@ -66,14 +71,21 @@ class Batch:
         self._windows.setdefault(unit.unit_id, set()).update(distinct(content.results["start_us"]))
         if unit.kind == "narrative":
             self._told.add(unit.asset_id)
+        if unit.kind == SUPPORT:
+            self._supported.add(unit.asset_id)
         if content.facts.embedder_id:
             vectors = pc.list_flatten(content.results["vectors"])
             self._embedded.update(distinct(pc.struct_field(vectors, "unit_id")))
 
 
 def open_tables(layout: Layout) -> Tables:
-    """Tables at the head; what is ahead of it is rolled back, and the head follows."""
+    """Tables at the head; what is ahead of it is rolled back, and the head follows.
+
+    Raises:
+        IntegrityError: the head lacks tables, or names some that are not there.
+    """
     tables = Tables(layout)
+    check_complete(tables.head, layout)
     move_head(layout, tables)
     return tables
 

@@ -16,8 +16,8 @@ from typing import Any
 from evicat.schemas.model import content_hash
 
 from .reader import Reader
-from .sql import sql_equals
-from .tables import EMBEDDING
+from .sql import sql_in
+from .tables import DERIVED
 
 _BYTES = 256
 _BATCH_ROWS = 4096
@@ -45,14 +45,14 @@ _PARTS = {
     ),
     "coverage": _Part(
         ("unit_id", "asset_id", "producer_id", "kind", "scale", "start_s", "end_s", "outcome"),
-        where=f"NOT ({sql_equals('kind', EMBEDDING)})",
+        where=f"NOT ({sql_in('kind', sorted(DERIVED))})",
     ),
     "videos": _Part(("asset_id", "duration_s")),
     "names": _Part(
         ("name", "asset_id", "clip_in_us", "clip_out_us", "benchmark", "split"), whether=("missing_since",)
     ),
 }
-"""What "equal" means between two builds. No vectors, timings, attempts, run ids, messages and paths."""
+"""What "equal" means between two builds. No vectors, supports, timings, attempts, run ids, paths."""
 
 
 def content_hash_of(reader: Reader) -> str:

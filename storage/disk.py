@@ -18,13 +18,18 @@ _SAID = ("No space left on device", "Disk quota exceeded")
 """How Lance, which keeps no error number, tells of the same."""
 
 
+def is_full(error: OSError) -> bool:
+    """Whether the system or Lance says so that there is no room left."""
+    return error.errno in _FULL or any(words in str(error) for words in _SAID)
+
+
 @contextmanager
 def full_disk_told(catalog: Path) -> Iterator[None]:
     """Raise :class:`DiskFullError` instead of what the system or Lance raise where a disk is full."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL and not any(words in str(error) for words in _SAID):
+        if not is_full(error):
             raise
         where = error.filename or catalog
         raise DiskFullError(

@@ -19,13 +19,13 @@ import pyarrow as pa
 from .claims import check_none_held
 from .commit import drain, move_head
 from .files import write_durably
-from .head import read_head
+from .head import current_head
 from .layout import SCHEMA, Layout
 from .locks import CommitRight
 from .rows import DEFAULT_VIEW, Row, producer_from_row, view_row
 from .snapshots import Snapshot, write_manifest
 from .staging import StagingArea
-from .tables import COVERAGE, NAMES, VIEWS
+from .tables import COVERAGE, NAMES, SUPPORTS, VIEWS
 from .transact import Tables, open_table
 
 Step = Callable[[Layout], None]
@@ -57,7 +57,8 @@ def migrate(uri: str | Path, *, lock_timeout_s: float = 300.0) -> Migration:
     layout.claims.mkdir(parents=True, exist_ok=True)
     right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
     with right.held():
-        check_none_held(layout, "migrated")  # a run of an older release would not know these tables
+        # a run of an older release would go on with tables that it does not know
+        check_none_held(layout, f"{layout.root} cannot be migrated now")
         kept = tuple(_migrate_once(layout, schema) for schema in range(layout.schema(), SCHEMA))
     return Migration(before, SCHEMA, kept)
 
@@ -78,7 +79,7 @@ def keep_as_it_is(layout: Layout, schema: int, name: str) -> None:
     """
     if (layout.snapshots / f"{name}.json").exists():
         return
-    head = read_head(layout.head)
+    head = current_head(layout)
     rows = {table: open_table(layout, table, version).count_rows() for table, version in head.tables.items()}
     snapshot = Snapshot(
         name=name,
@@ -113,7 +114,7 @@ def make_folders(layout: Layout) -> None:
 
 
 def add_columns_and_views(layout: Layout) -> None:
-    """New columns, and the filled table ``views``, in one head: no head has a half of it."""
+    """New columns, the filled table ``views``, and ``supports``, in one head: no head has a half of it."""
     tables = Tables(layout)
     for table, columns in COLUMNS_OF_2.items():
         dataset = tables.dataset(table)
@@ -121,6 +122,7 @@ def add_columns_and_views(layout: Layout) -> None:
         if missing:
             dataset.add_columns(pa.schema(missing))
     tables.ensure("views", VIEWS)
+    tables.ensure("supports", SUPPORTS)
     _activate_missing(tables)
     move_head(layout, tables)
 

@@ -13,6 +13,7 @@ from .reader import Reader
 from .rows import Row, result_from_row
 from .sql import sql_equals
 from .staging import StagedChunk, StagingArea, results_of
+from .tables import SUPPORT
 from .transact import ROW
 
 Results = dict[int, WindowResult]
@@ -60,6 +61,9 @@ def _committed(reader: Reader, unit: Unit, vector_table: str) -> tuple[str | Non
     vectors: dict[int, list[Row]] = {}
     if vector_table in reader.head.tables:
         vectors = _by_window(reader, vector_table, sql_equals("embed_unit_id", unit.unit_id))
+    supports: dict[int, list[Row]] = {}
+    if unit.kind == SUPPORT:
+        supports = _by_window(reader, "supports", sql_equals("support_unit_id", unit.unit_id))
     results = {}
     for row, start_us, end_us in zip(
         coverage.to_pylist(),
@@ -68,7 +72,8 @@ def _committed(reader: Reader, unit: Unit, vector_table: str) -> tuple[str | Non
         strict=True,
     ):
         times = {"start_us": start_us, "end_us": end_us}
-        results[start_us] = result_from_row(row | times, entries.get(start_us, []), vectors.get(start_us, []))
+        nested = (part.get(start_us, []) for part in (entries, vectors, supports))
+        results[start_us] = result_from_row(row | times, *nested)
     return unit.inputs_hash, results
 
 

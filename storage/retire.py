@@ -7,21 +7,21 @@ explainable. Until old versions are cleaned up, earlier heads still hold what wa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.errors import IntegrityError, UsageError
 from evicat.schemas.identity import Producer
 
-from .bring_back import Held, gather, newest_holding
-from .rows import DEFAULT_VIEW, producer_from_row, view_row
-from .sql import sql_in
+from .bring_back import Held, each_once, gather, newest_holding
+from .claims import check_none_held
+from .roster import Roster, own_id
+from .rows import DEFAULT_VIEW, view_row
 from .store import Store
-from .tables import EMBEDDING, FIXED_TABLES, VECTORS, embedder_id
+from .tables import EMBEDDING, FIXED_TABLES, VECTORS
 from .transact import ROW, Tables, check_keys, distinct
 
 
@@ -34,165 +34,137 @@ class Moved:
     entries: int = 0
     vectors: int = 0
     head: int = 0
-    from_head: int | None = None
-    """The earlier head that it came from; None where nothing was brought back."""
+    from_heads: tuple[int, ...] = ()
+    """The earlier heads that it came from, newest first; empty where nothing was brought back."""
 
     @classmethod
-    def of(cls, rows: dict[str, int], head: int, from_head: int | None = None) -> Moved:
+    def of(cls, rows: dict[str, int], head: int, from_heads: tuple[int, ...] = ()) -> Moved:
         vectors = sum(count for name, count in rows.items() if name.startswith(VECTORS))
         units, windows, entries = (rows.get(name, 0) for name in ("units", "coverage", "entries"))
-        return cls(units, windows, entries, vectors, head, from_head)
-
-
-class Roster:
-    """The producers of a catalog by what they are called: their id, or the id of their embedder."""
-
-    def __init__(self, producers: list[Producer], made: Collection[str], view: dict[tuple[str, str], str]):
-        self.producers = {producer.producer_id: producer for producer in producers}
-        self.made = set(made)
-        """Producers that have units."""
-        self.view = view
-
-    @classmethod
-    def read(cls, source: Any) -> Roster:
-        """From a ``Reader`` or from ``Tables``."""
-        rows = source.dataset("producers").to_table(columns=["facts"]).to_pylist()
-        units = source.dataset("units").to_table(columns=["producer_id"])
-        views = source.dataset("views").to_table().to_pylist()
-        view = {
-            (row["kind"], row["scale"]): row["producer_id"] for row in views if row["view"] == DEFAULT_VIEW
-        }
-        return cls([producer_from_row(row) for row in rows], distinct(units["producer_id"]), view)
-
-    def own_id(self, producer: Producer) -> str:
-        """What people call it: its id; all that embed into one table are one embedder."""
-        return embedder_id(producer) if producer.kind == EMBEDDING else producer.producer_id
-
-    def called(self, own_id: str) -> list[Producer]:
-        """The producers that ``own_id`` means: one, or all of an embedder.
-
-        Raises:
-            UnknownNameError: none is called so.
-        """
-        found = [each for each in self.producers.values() if own_id == self.own_id(each)]
-        if not found:
-            raise UnknownNameError("producer", own_id, sorted({*map(self.own_id, self.producers.values())}))
-        return found
-
-    def with_embedding(self, own_ids: Collection[str]) -> dict[str, Producer]:
-        """The producers of these ids, and those that only embed what one of them writes; by producer id."""
-        named = {each.producer_id: each for own_id in own_ids for each in self.called(own_id)}
-        only_one = (
-            each for each in self.producers.values() if each.kind == EMBEDDING and len(each.reads) == 1
-        )
-        return named | {each.producer_id: each for each in only_one if each.reads[0] in named}
-
-    def is_made(self, own_id: str) -> bool:
-        return any(each.producer_id in self.made for each in self.called(own_id))
+        return cls(units, windows, entries, vectors, head, from_heads)
 
 
 def retire(store: Store, own_ids: Collection[str]) -> Moved:
     """Take entries, coverage, units and vectors of these producers out of the tables.
 
-    So goes what only embeds their entries. An embedder goes by its embedder id.
+    So goes what only embeds their entries. An embedder goes by its embedder id. Nobody may be at work on any
+    unit: what is being written may be of these producers, and would come into the tables behind this.
 
     Raises:
         UsageError: one is active while another of its kind and scale could be, is read by one that stays,
             or has nothing to take out.
-        BusyError: a run holds one of the units.
+        BusyError: a run holds a unit; names it.
     """
-    going = Roster.read(store.reader()).with_embedding(own_ids)
-    with _claimed(store, going), store.changing() as tables:
-        roster = Roster.read(tables)
+    now = f"nothing can be retired from {store.layout.root} now"
+    check_none_held(store.layout, now)
+    with store.changing() as tables:
+        roster = Roster.read(store.reader())
         going = roster.with_embedding(own_ids)
         _check_may_go(roster, going, own_ids, str(store.layout.root))
         removed = _take_out(tables, going)
         _leave_view(tables, roster, own_ids)
-    return Moved.of(removed, store.head.number)
+        check_none_held(store.layout, now)  # a run may have begun meanwhile
+    return Moved.of(removed, tables.head.number)
 
 
 def bring_back(store: Store, own_ids: Collection[str]) -> Moved:
-    """Add what these producers had made, from the newest earlier head (or snapshot) that holds it.
+    """Add what these producers had made, each from the newest earlier head (or snapshot) that holds it.
 
     Units that are there are left as they are. Vectors come back where what they embed still says the same.
 
     Raises:
-        UsageError: no head holds more of them than is there, or they read a producer that is not there.
+        UsageError: of one of them no head holds more than is there or nothing fits what is there, or it
+            reads a producer that is not there.
         IntegrityError: ids would stand twice; the tables stay as they are.
     """
     with store.changing() as tables:
-        roster = Roster.read(tables)
-        coming = roster.with_embedding(own_ids)
-        found = newest_holding(store.layout, tables, coming)
-        if found is None:
-            names = ", ".join(own_id[:8] for own_id in sorted(own_ids))
-            raise UsageError(
-                f"no earlier head or snapshot of {store.layout.root} holds more of {names} than is there; "
-                "index with its recipe to make it again"
-            )
-        _check_reads(roster, found, coming, str(store.layout.root))
-        added = _put_in(tables, gather(found, tables, coming))
-        _join_view(tables, roster, own_ids)
-    return Moved.of(added, store.head.number, found.number)
+        roster = Roster.read(store.reader())
+        wanted = {name: roster.with_embedding([name]) for name in own_ids}
+        found = newest_holding(store.layout, tables, wanted)
+        catalog = str(store.layout.root)
+        _check_found(found, own_ids, catalog)
+        for name, held in found.items():
+            _check_reads(roster, held, wanted[name], own_ids, catalog)
+        units = each_once(found.values())
+        rows = gather(units, tables, roster.with_embedding(own_ids))
+        back = distinct(rows["units"]["producer_id"])
+        for name in sorted(own_ids):
+            _check_fits(roster.called(name)[0], name, set(wanted[name]) & set(back), catalog)
+        added = _put_in(tables, rows)
+        _join_view(tables, roster, back)
+    return Moved.of(added, tables.head.number, tuple(held.number for held in units))
 
 
-@contextmanager
-def _claimed(store: Store, producers: Collection[str]) -> Iterator[None]:
-    """Hold those units of these producers that a run may be at work on: they have a claim."""
-    claims = {path.stem for path in store.layout.claims.glob("*.lock")}
-    own = sql_in("producer_id", sorted(producers))
-    units = store.reader().dataset("units").to_table(columns=["unit_id"], filter=own)
-    with ExitStack() as stack:
-        for unit_id in sorted(claims & set(distinct(units["unit_id"]))):
-            stack.enter_context(store.claimed(unit_id))
-        yield
+def _check_found(found: Collection[str], own_ids: Collection[str], catalog: str) -> None:
+    lacking = ", ".join(name[:8] for name in sorted(set(own_ids) - set(found)))
+    if not lacking:
+        return
+    others = " ".join(name[:8] for name in sorted(found))
+    advice = "index with its recipe to make it again"
+    if others:
+        advice = f"leave it out: evicat retire --undo {others} --catalog {catalog}"
+    raise UsageError(
+        f"no earlier head or snapshot of {catalog} holds more of {lacking} than is there; {advice}"
+    )
+
+
+def _check_fits(producer: Producer, name: str, back: Collection[str], catalog: str) -> None:
+    """Vectors come back beside the entries that they embed: of an embedder nothing may be left."""
+    if not back:
+        raise UsageError(
+            f"nothing of {_title(producer, name)} can come back to {catalog}: what it read was retired or "
+            "has changed since. Bring that back first, or index with its recipe"
+        )
 
 
 def _check_may_go(roster: Roster, going: dict[str, Producer], own_ids: Collection[str], catalog: str) -> None:
-    for own_id in sorted(own_ids):
-        producer = roster.called(own_id)[0]
-        if not roster.is_made(own_id):
+    for name in sorted(own_ids):
+        producer = roster.called(name)[0]
+        if not roster.is_made(name):
             raise UsageError(
-                f"{_title(producer, own_id)} has nothing to take out; if it was retired, this brings it "
-                f"back: evicat retire --undo {own_id[:8]} --catalog {catalog}"
+                f"{_title(producer, name)} has nothing to take out; if it was retired, this brings it "
+                f"back: evicat retire --undo {name[:8]} --catalog {catalog}"
             )
         place = (producer.kind, producer.scale)
         others = {
-            roster.own_id(each)
+            own_id(each)
             for each in roster.producers.values()
             if (each.kind, each.scale) == place and each.producer_id in roster.made
         } - set(own_ids)
-        if roster.view.get(place) == own_id and others:
+        if roster.view.get(place) == name and others:
             raise UsageError(
-                f"{_title(producer, own_id)} is the active one; activate another first: "
+                f"{_title(producer, name)} is the active one; activate another first: "
                 f"evicat activate {min(others)[:8]} --catalog {catalog}"
             )
     for reader in roster.producers.values():
         read = sorted(set(reader.reads) & set(going))
         if read and reader.producer_id in roster.made and reader.producer_id not in going:
-            own_id = roster.own_id(reader)
+            name = own_id(reader)
             raise UsageError(
-                f"{_title(going[read[0]], read[0])} is read by {_title(reader, own_id)}, which stays; "
-                f"retire both: evicat retire {read[0][:8]} {own_id[:8]} --catalog {catalog}"
+                f"{_title(going[read[0]], read[0])} is read by {_title(reader, name)}, which stays; "
+                f"retire both: evicat retire {read[0][:8]} {name[:8]} --catalog {catalog}"
             )
 
 
-def _check_reads(roster: Roster, found: Held, coming: dict[str, Producer], catalog: str) -> None:
+def _check_reads(
+    roster: Roster, held: Held, coming: dict[str, Producer], asked: Collection[str], catalog: str
+) -> None:
     """What is written must find what it reads; vectors of what is not there just stay away."""
     writing = (producer for producer in coming.values() if producer.kind != EMBEDDING)
     for producer in writing:
-        for read in producer.reads:
-            if read in found.made and read not in roster.made and read not in coming:
-                own_id = roster.own_id(producer)
-                raise UsageError(
-                    f"{_title(producer, own_id)} reads {_title(roster.producers[read], read)}, which is "
-                    f"retired too; bring both back: evicat retire --undo {read[:8]} {own_id[:8]} "
-                    f"--catalog {catalog}"
-                )
+        needed = [read for read in producer.reads if read in held.made]
+        lacking = [read for read in needed if read not in roster.made and read not in asked]
+        if lacking:
+            all_of_them = " ".join(name[:8] for name in (*lacking, *sorted(asked)))
+            raise UsageError(
+                f"{_title(producer, own_id(producer))} reads "
+                f"{_title(roster.producers[lacking[0]], lacking[0])}, which is retired too; bring back "
+                f"all of them: evicat retire --undo {all_of_them} --catalog {catalog}"
+            )
 
 
-def _title(producer: Producer, own_id: str) -> str:
-    return f"{producer.component} {own_id[:8]} ({producer.scale or producer.kind})"
+def _title(producer: Producer, name: str) -> str:
+    return f"{producer.component} {name[:8]} ({producer.scale or producer.kind})"
 
 
 def _take_out(tables: Tables, going: Collection[str]) -> dict[str, int]:
@@ -237,16 +209,16 @@ def _put_in(tables: Tables, rows: dict[str, pa.Table]) -> dict[str, int]:
 
 def _leave_view(tables: Tables, roster: Roster, own_ids: Collection[str]) -> None:
     """No retired producer stays active: the next one that is made of its kind and scale will be."""
-    gone = [own_id for own_id in own_ids if own_id in roster.view.values()]
+    gone = [name for name in own_ids if name in roster.view.values()]
     rows = tables.find("views", "producer_id", gone, [])
     tables.replace("views", FIXED_TABLES["views"].empty_table(), rows[ROW])
 
 
-def _join_view(tables: Tables, roster: Roster, own_ids: Collection[str]) -> None:
-    """What comes back is active where nothing else is."""
+def _join_view(tables: Tables, roster: Roster, producers: Collection[str]) -> None:
+    """What came back is active where nothing else is."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for own_id in own_ids:
-        producer = roster.called(own_id)[0]
+    for producer_id in sorted(producers):
+        producer = roster.producers[producer_id]
         if (producer.kind, producer.scale) not in roster.view:
             rows.setdefault((producer.kind, producer.scale), view_row(producer))
     tables.replace("views", pa.Table.from_pylist(list(rows.values()), schema=FIXED_TABLES["views"]))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from evicat.schemas.asset import Asset
-from evicat.schemas.entry import Entry, FrameRef, Vector, WindowResult
+from evicat.schemas.entry import Entry, FrameRef, Link, Support, Vector, WindowResult
 from evicat.schemas.errors import AssetError
 from evicat.schemas.identity import Producer
 from evicat.schemas.model import canonical_json
@@ -29,6 +30,7 @@ _OF_ENTRY = (
 _OF_SHOWN = ("time_base", "shown_width", "shown_height", "speaker", "language", "boundary")
 _ENTRY_SAME = (*_OF_ENTRY, *_OF_SHOWN)
 _VECTOR_SAME = ("entry_id", "part", "unit_id", "asset_id", "producer_id", "kind", "scale")
+_SUPPORT_SAME = ("entry_id", "sentence", "unit_id", "asset_id", "producer_id", "text", "role")
 _COST = ("attempts", "seconds", "prompt_tokens", "completion_tokens")
 _RESULT_SAME = ("error_class", "message", *_COST, "context_hash")
 """Columns that are called as the fields are and hold the same."""
@@ -77,6 +79,24 @@ def vector_from_row(row: Row) -> Vector:
     )
 
 
+def support_row(support: Support, support_unit_id: str, window_start_us: int) -> Row:
+    return {name: getattr(support, name) for name in _SUPPORT_SAME} | {
+        "support_unit_id": support_unit_id,
+        "window_start_us": window_start_us,
+        "start_s": support.span.start_s,
+        "end_s": support.span.end_s,
+        "rests_on": [link.model_dump() for link in support.rests_on],
+    }
+
+
+def support_from_row(row: Row) -> Support:
+    return Support(
+        **{name: row[name] for name in _SUPPORT_SAME},
+        span=Span.from_seconds(row["start_s"], row["end_s"]),
+        rests_on=tuple(Link(**link) for link in row["rests_on"]),
+    )
+
+
 def result_row(result: WindowResult, unit_id: str) -> Row:
     """A row of a staged file."""
     start_us = result.span.start_us
@@ -87,10 +107,13 @@ def result_row(result: WindowResult, unit_id: str) -> Row:
         "raw": result.raw or None,
         "entries": [entry_row(entry, start_us) for entry in result.entries],
         "vectors": [vector_row(vector, unit_id, start_us) for vector in result.vectors],
+        "supports": [support_row(support, unit_id, start_us) for support in result.supports],
     }
 
 
-def result_from_row(row: Row, entries: list[Row], vectors: list[Row]) -> WindowResult:
+def result_from_row(
+    row: Row, entries: Sequence[Row], vectors: Sequence[Row], supports: Sequence[Row]
+) -> WindowResult:
     """A result from a row of a staged file or of ``coverage`` (whose times the caller made whole)."""
     return WindowResult(
         **{name: row[name] for name in _RESULT_SAME},
@@ -99,6 +122,7 @@ def result_from_row(row: Row, entries: list[Row], vectors: list[Row]) -> WindowR
         raw=row["raw"] or "",
         entries=tuple(map(entry_from_row, entries)),
         vectors=tuple(map(vector_from_row, vectors)),
+        supports=tuple(map(support_from_row, supports)),
     )
 
 

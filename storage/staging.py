@@ -150,4 +150,7 @@ def _parse_chunk(content: bytes) -> StagedChunk:
 
 def results_of(chunk: StagedChunk) -> list[WindowResult]:
     """The results of a staged chunk as values."""
-    return [result_from_row(row, row["entries"], row["vectors"]) for row in chunk.results.to_pylist()]
+    return [
+        result_from_row(row, row["entries"], row["vectors"], row["supports"] or ())
+        for row in chunk.results.to_pylist()
+    ]

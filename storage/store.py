@@ -22,7 +22,7 @@ from .commit import drain, move_head, open_tables
 from .create import create_catalog
 from .disk import full_disk_told, tells_when_full
 from .facts import Facts
-from .head import Head, read_head
+from .head import Head, current_head
 from .indexes import refresh
 from .journal import Journal
 from .layout import Layout
@@ -77,7 +77,7 @@ class Store:
         self._last_commit = time.monotonic()
         if write:
             self._take_up()
-        self._reader = Reader(layout, read_head(layout.head))
+        self._reader = Reader.latest(layout)
         self._facts = Facts(self._reader)
 
     @classmethod
@@ -134,7 +134,7 @@ class Store:
     @property
     def head(self) -> Head:
         """The head as it is now."""
-        return read_head(self._layout.head)
+        return current_head(self._layout)
 
     # What making hands over
 
@@ -335,20 +335,6 @@ class Store:
             move_head(self._layout, tables)
         self._latest()
 
-    @contextmanager
-    def claimed(self, unit_id: str) -> Iterator[None]:
-        """Keep every run away from a unit meanwhile.
-
-        Raises:
-            BusyError: a run holds it; names it.
-        """
-        claim = self._unit_lock(unit_id)
-        claim.acquire()
-        try:
-            yield
-        finally:
-            claim.release(remove=True)
-
     @tells_when_full
     def finish(self) -> None:
         """End a run: seal and commit all, refresh the indexes, let go of all units."""
@@ -495,9 +481,9 @@ class Store:
     def _latest(self) -> Reader:
         """A reader at the head as it is now; the facts in memory follow."""
         with self._lock:
-            head = read_head(self._layout.head)
+            head = current_head(self._layout)
             if head.number != self._reader.version:
-                self._reader = Reader(self._layout, head)
+                self._reader = Reader.latest(self._layout)
                 self._facts.load(self._reader)
             return self._reader
 

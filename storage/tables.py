@@ -14,6 +14,10 @@ FILE_FORMAT = "2.1"
 """Lance file format of every table."""
 EMBEDDING = "embedding"
 """Kind of the producers whose units hold vectors."""
+SUPPORT = "support"
+"""Kind of the producers whose units hold supports."""
+DERIVED = frozenset({EMBEDDING, SUPPORT})
+"""Kinds whose units write no entries: they go when what they read changes, and are made again."""
 VECTORS = "vectors_"
 """How the names of vector tables begin; the first 8 digits of the embedder id follow."""
 
@@ -145,6 +149,22 @@ PRODUCERS = pa.schema(
 
 VIEWS = pa.schema([*map(_key, ("view", "kind", "scale", "producer_id"))])
 
+_LINK = pa.struct([("entry_id", pa.string()), ("score", _REAL)])
+
+SUPPORTS = pa.schema(
+    [
+        _key("support_unit_id"),
+        _key("window_start_us", _LONG),  # 0: a unit has one result
+        _key("entry_id"),
+        _key("sentence", _INT),
+        *map(_key, ("unit_id", "asset_id", "producer_id")),
+        _key("start_s", _REAL),
+        _key("end_s", _REAL),
+        *map(_key, ("text", "role")),
+        _key("rests_on", pa.list_(_LINK)),
+    ]
+)
+
 _VECTOR_COLUMNS = [
     _key("embed_unit_id"),
     _key("window_start_us", _LONG),  # start of the chunk that wrote it: the key of replacement
@@ -177,6 +197,7 @@ STAGED = pa.schema(
         _key("context_hash"),
         _key("entries", pa.list_(pa.struct(list(ENTRIES)))),
         _key("vectors", pa.list_(pa.struct([*_VECTOR_COLUMNS, _maybe("vector", pa.list_(pa.float32()))]))),
+        _maybe("supports", pa.list_(pa.struct(list(SUPPORTS)))),
     ]
 )
 """One row per window result, with what it wrote nested in it."""
@@ -204,6 +225,7 @@ FIXED_TABLES: dict[str, pa.Schema] = {
     "roots": ROOTS,
     "producers": PRODUCERS,
     "views": VIEWS,
+    "supports": SUPPORTS,
 }
 """Tables that every catalog has from its start."""
 
@@ -216,6 +238,9 @@ _SPECS = {
     "roots": TableSpec(("root_id",), "root_id"),
     "producers": TableSpec(("producer_id",), "producer_id"),
     "views": TableSpec(("view", "kind", "scale"), "view"),
+    "supports": TableSpec(
+        ("support_unit_id", "entry_id", "sentence"), "support_unit_id", ("support_unit_id", "asset_id")
+    ),
 }
 _VECTOR_SPEC = TableSpec(
     ("embed_unit_id", "entry_id", "part"), "embed_unit_id", ("embed_unit_id", "unit_id", "asset_id")

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from evicat.schemas.errors import IntegrityError
 
-from .head import Head, read_head
+from .damage import OF_LANCE, damage_told, reason_of
+from .head import Head, current_head
 from .layout import Layout
 from .sql import Value, sql_in
 from .tables import FILE_FORMAT, table_spec
@@ -28,7 +29,7 @@ class Tables:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self.head: Head = read_head(layout.head)
+        self.head: Head = current_head(layout)
         self._datasets: dict[str, Any] = {
             name: _at_head(layout, name, version) for name, version in self.head.tables.items()
         }
@@ -49,10 +50,15 @@ class Tables:
             self._datasets[name] = create_table(self._layout, name, schema)
 
     def find(self, name: str, column: str, values: Iterable[Value], columns: Iterable[str]) -> pa.Table:
-        """Rows whose ``column`` is one of ``values``: the asked columns and ``ROW``."""
-        rows: pa.Table = self._datasets[name].to_table(
-            columns=list(columns), filter=sql_in(column, values), with_row_address=True
-        )
+        """Rows whose ``column`` is one of ``values``: the asked columns and ``ROW``.
+
+        Raises:
+            IntegrityError: the table is damaged.
+        """
+        with damage_told(name):
+            rows: pa.Table = self._datasets[name].to_table(
+                columns=list(columns), filter=sql_in(column, values), with_row_address=True
+            )
         return rows
 
     def replace(self, name: str, new: pa.Table, doomed: Any = ()) -> None:
@@ -91,9 +97,7 @@ def distinct(column: Any) -> list[Any]:
     return values
 
 
-def join(
-    rows: pa.Table, others: pa.Table, on: list[str], how: Literal["left semi", "left anti"]
-) -> pa.Table:
+def join(rows: pa.Table, others: pa.Table, on: list[str], how: Literal["left semi", "left anti"]) -> pa.Table:
     """``rows`` that have (``left semi``) or lack (``left anti``) a partner with equal ``on``."""
     if not rows.num_rows:
         return rows
@@ -142,10 +146,9 @@ def open_table(layout: Layout, name: str, version: int) -> Any:
         raise IntegrityError(f"table {name!r} is missing: the head lists it, but there is no {path}")
     try:
         return lance.dataset(str(path), version=version)
-    except (ValueError, OSError) as error:
-        reason = str(error).partition(", /")[0]  # without where in Lance's own source it was raised
+    except OF_LANCE as error:
         raise IntegrityError(
-            f"table {name!r} has no usable version {version}, which the head names: {reason}"
+            f"table {name!r} has no usable version {version}, which the head names: {reason_of(error)}"
         ) from error
 
 

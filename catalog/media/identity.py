@@ -6,18 +6,18 @@ import hashlib
 import os
 from pathlib import Path
 
-from evicat.schemas.errors import UnreadableMediaError
+from evicat.schemas.errors import OutOfReachError
 
 
 def hash_file(path: Path) -> tuple[str, int]:
     """Read a file once; its ``asset_id`` (32 hexadecimal digits: 128 bits of SHA-256) and size in bytes.
 
     Raises:
-        UnreadableMediaError: the path is no file, or cannot be read; names the path and the reason.
+        OutOfReachError: the path is no file, or cannot be read; names the path and the reason.
     """
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
             return digest.hexdigest()[:32], os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise UnreadableMediaError(f"{path}: {error.strerror}") from None
+        raise OutOfReachError(f"{path}: {error.strerror}") from None

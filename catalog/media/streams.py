@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evicat.schemas.asset import ClockShift
-from evicat.schemas.errors import UnreadableMediaError
+from evicat.schemas.errors import OutOfReachError, UnreadableMediaError
 
 from .formats import check_format
 
@@ -45,6 +45,8 @@ def open_media(path: Path) -> Any:
     try:
         container = av.open(f"file:{path.absolute()}", metadata_errors="replace", options=_OPTIONS)
     except av.FFmpegError as error:
+        if isinstance(error, OSError):
+            raise OutOfReachError(f"{path}: {error.strerror}") from None
         raise UnreadableMediaError(f"{path}: not media that can be read: {error.strerror}") from None
     try:
         check_format(path, container.format.name)
@@ -63,7 +65,7 @@ def _check_file(path: Path) -> None:
             if not file.read(1):
                 raise UnreadableMediaError(f"{path}: the file is empty")
     except OSError as error:
-        raise UnreadableMediaError(f"{path}: {error.strerror}") from None
+        raise OutOfReachError(f"{path}: {error.strerror}") from None
 
 
 def pictures(container: Any) -> list[Any]:
@@ -114,7 +116,7 @@ def packets(container: Any, stream: Any = None, shifts: Sequence[ClockShift] = (
         yield from _shifted(found, shifts) if shifts else found
     except av.FFmpegError as error:
         if error.errno in _DEVICE_ERRORS:
-            raise UnreadableMediaError(f"{container.name}: reading failed: {error.strerror}") from None
+            raise OutOfReachError(f"{container.name}: reading failed: {error.strerror}") from None
         _log.warning("%s: cannot be read to its end: %s", container.name, error.strerror)
         yield from _flushes(chosen)
     except LATE_STREAM:

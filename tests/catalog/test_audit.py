@@ -340,8 +340,16 @@ def test_what_is_named_and_not_there_is_found(patient: Patient, table: str, told
 
 
 def test_a_name_that_points_to_no_video_is_found(patient: Patient) -> None:
-    patient.set("names", pl.col("name") == "phone.mp4", asset_id="f" * 32)
+    asset_id = patient.rows("names").filter(name="phone.mp4")["asset_id"].item()
+    patient.drop("videos", pl.col("asset_id") == asset_id)
     assert "video name 'phone.mp4' points to a video that is not in table videos" in patient.told("units")
+
+
+def test_a_name_whose_file_no_run_has_probed_is_told_and_nothing_is_wrong(patient: Patient) -> None:
+    """A run that stops at a limit has named all files, and probed some."""
+    patient.set("names", pl.col("name") == "phone.mp4", asset_id="f" * 32)
+    notes = patient.proof("units").notes
+    assert "1 video names are of files that no run has probed so far" in notes
 
 
 @pytest.mark.parametrize("table", ["coverage", "entries", "vectors_"])

@@ -36,6 +36,7 @@ from evicat.storage.reader import Reader
 from evicat.storage.store import Store
 
 from .asking import Asking, Sink, Telling
+from .asking import film as film_of
 
 RATE = 25
 FRAME_US = US // RATE
@@ -527,6 +528,26 @@ def test_stale_narratives_of_shots_are_made_again_in_order(film, pool, monkeypat
     called = calls_of(monkeypatch, Telling, set())
     assert Seen(film, CHAIN, pool, sink).facts("narrative-shots") == unbroken
     assert called == [3.6]
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_chunks_are_sealed_on_the_way(monkeypatch, slots):
+    """Windows of 100 s over 25 min: what lies in ten minutes is staged when the pass has left them."""
+    windows = [Span(start * US, (start + 100) * US) for start in range(0, 1500, 100)]
+
+    def read(*_: object, **__: object) -> Iterator[Shot]:
+        image = np.zeros((16, 16, 3), np.uint8)
+        for span in windows:
+            yield Shot(0, span, (Frame(0, span.start_us, image),))
+
+    monkeypatch.setattr(seeing, "read_windows_and_shots", read)
+    monkeypatch.setattr(Asking, "slots_now", slots)
+    sink = Sink()
+    with Kit(recipe(SHOTS), Profile()) as kit:
+        see(plan(film_of(1500), Path("no-such-film.mp4"), kit), kit, sink)
+    assert len(sink.seals) == 2
+    assert sink.seals[0][1] >= 6
+    assert sink.seals[1][1] >= 12
 
 
 def test_a_song_has_no_shots(ffmpeg, tmp_path, pool):

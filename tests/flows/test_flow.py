@@ -71,7 +71,7 @@ def test_a_run_with_failures_ends_under_that_name_with_one_task_per_stage_and_an
     with get_client(sync_client=True) as client:
         runs = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run_id])))
     names = sorted(run.name.split()[0] for run in runs)
-    assert names == sorted(["probe"] * 3 + ["transcribe", "see", "narrate", "embed"] * 2)
+    assert names == sorted(["probe"] * 3 + ["transcribe", "see", "narrate", "support", "embed"] * 2)
     assert set(Reader.open(catalog).dataset("coverage").to_table()["run_id"].to_pylist()) == {str(run_id)}
 
     artifact = Artifact.get("evicat-ingest")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evicat.catalog.describers.sight import Sight
+from evicat.catalog import build
 from evicat.catalog.query import Catalog
 from evicat.flows.ingest import ingest
 from evicat.schemas.errors import WindowError
@@ -193,3 +194,42 @@ def test_a_decoder_that_dies_is_tried_again_in_the_next_run(shelf, monkeypatch) 
         patch.setattr(build, "probe", lambda *_, **__: (_ for _ in ()).throw(DecoderCrashedError("died")))
         assert list(shelf.index().failures) == ["film.mp4"]
     assert shelf.index().made == ["film.mp4"]
+
+
+def test_a_side_car_counts_beside_whatever_copy_it_lies(shelf) -> None:
+    """However the copies are asked for, and in whatever order, the same subtitles are read."""
+    for folder in ("a", "b"):
+        (shelf.media / folder).mkdir()
+        shelf.put(f"{folder}/film.mp4")
+    (shelf.media / "a" / "film.srt").write_text("1\n00:00:00,500 --> 00:00:02,000\nHello there.\n")
+    speech = []
+    for asked in (["b"], ["b", "a"], ["a"], ["a", "b"], ["b"]):
+        shelf.index(*(shelf.media / name for name in asked))
+        speech.append(Catalog.open(shelf.catalog).entries(kind="speech")["text"].to_list())
+    assert speech == [[], *[["Hello there."]] * 4]
+
+
+def test_a_file_that_was_out_of_reach_for_a_while_is_made_later(shelf, monkeypatch) -> None:
+    film = shelf.put("film.mp4")
+    real = build.probe
+
+    def gone(path, *arguments, **options):
+        film.rename(film.with_suffix(".away"))
+        try:
+            return real(path, *arguments, **options)
+        finally:
+            film.with_suffix(".away").rename(film)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "probe", gone)
+        assert "No such file" in shelf.index().failures["film.mp4"]
+    assert shelf.index().made == ["film.mp4"]
+
+
+def test_a_film_is_called_by_its_real_path_and_not_by_that_of_a_link(shelf) -> None:
+    (shelf.media / "real").mkdir()
+    shelf.put("real/film.mp4")
+    (shelf.media / "a").mkdir()
+    (shelf.media / "a" / "link").symlink_to(shelf.media / "real")
+    shelf.index()
+    assert Catalog.open(shelf.catalog).videos()["video"].to_list() == ["real/film.mp4"]

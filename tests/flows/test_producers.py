@@ -143,6 +143,24 @@ def test_retired_entries_are_not_found_and_come_back(evicat, listed, catalog: Pa
     assert listed(catalog) == rows
 
 
+def test_what_was_retired_in_two_steps_comes_back_by_the_command_that_is_told(
+    evicat, listed, catalog: Path
+) -> None:
+    rows = listed(catalog)
+    new = find(rows, "local-4s", "kept")
+    digest = second_of(rows, new)
+    for producer in (digest, new):
+        assert evicat("retire", producer, "--catalog", catalog).code == 0
+    refused = evicat("retire", "--undo", digest, "--catalog", catalog)
+    assert refused.code == 2
+    command = f"evicat retire --undo {new} {digest} --catalog {catalog}"
+    assert command in refused.err
+    undone = evicat(*command.split()[1:])
+    assert undone.code == 0, undone.err
+    assert "They come from head" in undone.out
+    assert listed(catalog) == rows
+
+
 def test_indexing_after_retiring_makes_the_same_rows_again(
     evicat, equal_part, listed, made: Path, catalog: Path
 ) -> None:
@@ -222,6 +240,16 @@ def test_diff_of_other_window_lengths_says_how_they_are_compared(evicat, listed,
     found = json.loads(evicat("diff", old, fine, "--catalog", made / "catalog", "--json").out)
     assert found["b"]["windows"] > found["a"]["windows"]
     assert found["only_a"] == found["only_b"] == 0
+
+
+def test_diff_looks_at_no_snapshot_that_is_not_meant(evicat, listed, catalog: Path) -> None:
+    (catalog / "snapshots").mkdir(exist_ok=True)
+    (catalog / "snapshots" / "broken.json").write_text("{")
+    rows = listed(catalog)
+    names = [find(rows, "local-4s", state) for state in ("active", "kept")]
+    run = evicat("diff", *names, "--catalog", catalog, "--json")
+    assert run.code == 0, run.err
+    assert "broken.json is broken" in evicat("diff", "broken", "--catalog", catalog).err
 
 
 def test_diff_of_snapshots_and_heads_compares_what_they_show(evicat, listed, catalog: Path) -> None:

@@ -33,7 +33,8 @@ from lance.dataset import DatasetOptimizer, Tags
 from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.storage.layout import Layout
 from evicat.storage.maintain import maintain
-from evicat.storage.retire import Roster, retire
+from evicat.storage.retire import retire
+from evicat.storage.roster import Roster
 from evicat.storage.snapshots import create_snapshot, snapshots
 from evicat.storage.store import Store
 

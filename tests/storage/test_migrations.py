@@ -83,7 +83,7 @@ def as_schema_2(before):
     for name, table in before.items():
         empty = dict.fromkeys(FIXED_TABLES[name].names if name in FIXED_TABLES else ())
         after[name] = sorted((empty | row for row in table), key=_as_text)
-    return after | {"views": sorted(views, key=_as_text)}
+    return after | {"views": sorted(views, key=_as_text), "supports": []}
 
 
 def _as_text(row):

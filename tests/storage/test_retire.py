@@ -1,6 +1,7 @@
 """Retiring producers, and bringing back what they had made: all or nothing, and nothing twice."""
 
 import shutil
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import pytest
@@ -9,6 +10,7 @@ from evicat.schemas.errors import BusyError, IntegrityError, UnknownNameError, U
 from evicat.schemas.identity import Producer
 from evicat.storage import retire as module
 from evicat.storage.locks import ProcessLock
+from evicat.storage.migrations import keep_as_it_is
 from evicat.storage.reader import Reader
 from evicat.storage.retire import bring_back, retire
 from evicat.storage.snapshots import create_snapshot
@@ -89,6 +91,13 @@ def left(making, catalog):
     }
 
 
+def same(making, catalog, before):
+    """Whether all rows are as they were before, in whatever order views stand."""
+    after = making.content(catalog)
+    views = [sorted(content["views"], key=str) for content in (before, after)]
+    return views[0] == views[1] and after | {"views": []} == before | {"views": []}
+
+
 def ids(*producers):
     return {producer.producer_id for producer in producers}
 
@@ -98,7 +107,7 @@ def test_everything_of_a_producer_goes_in_one_head_and_nothing_else(making, thin
     moved = retire(store, ids(things.other))
     after = making.content(catalog)
     assert asdict(moved) == {
-        "units": 4, "windows": 6, "entries": 4, "vectors": 4, "head": head + 1, "from_head": None,
+        "units": 4, "windows": 6, "entries": 4, "vectors": 4, "head": head + 1, "from_heads": (),
     }  # fmt: skip
     gone = ids(things.other, things.embedding(things.other))
     for name, rows in before.items():
@@ -164,13 +173,52 @@ class TestRefused:
         with pytest.raises(UnknownNameError, match="unknown producer 'f00'"):
             retire(store, {"f00"})
 
-    def test_while_a_run_is_at_work_on_it(self, making, things, store, catalog):
-        unit = making.unit(producer=things.other)
+    @pytest.mark.parametrize("asset", ["one", "of a video that is new"])
+    def test_while_a_run_is_at_work_on_it(self, making, things, store, catalog, asset):
+        unit = making.unit(asset, producer=things.other)
         before = store.head
-        claim = ProcessLock(catalog / "work" / "claims" / f"{unit.unit_id}.lock", "a unit")
-        with claim.held(timeout_s=0), pytest.raises(BusyError, match=unit.unit_id):
+        with Store.connect(catalog, write=True) as run:
+            run.open(unit)
+            with pytest.raises(BusyError, match=f"can be retired .*{unit.unit_id} is held by process"):
+                retire(store, ids(things.other))
+            assert store.head == before
+
+    def test_when_a_run_began_meanwhile(self, making, things, store, catalog, monkeypatch):
+        before = making.content(catalog)
+        unit = making.unit(producer=things.other)
+        claim = ProcessLock(store.layout.claims / f"{unit.unit_id}.lock", "a unit")
+        monkeypatch.setattr(module, "_leave_view", lambda *_: claim.acquire())
+        with pytest.raises(BusyError, match=unit.unit_id):
             retire(store, ids(things.other))
-        assert store.head == before
+        claim.release()
+        assert making.content(catalog) == before
+
+    def test_but_not_for_what_a_dead_run_left(self, making, things, store):
+        (store.layout.claims / f"{making.unit(producer=things.other).unit_id}.lock").write_text("{}")
+        assert retire(store, ids(things.other)).units == 4
+
+
+def test_the_head_that_is_told_is_of_this_change(things, store, catalog, monkeypatch):
+    """Another process may commit as soon as the right to do so is free."""
+    heads = []
+
+    def commits_at_once(tables):
+        heads.append(tables.head.number)
+        with Store.connect(catalog, write=True) as other:
+            other.add_producer(things.sight.model_copy(update={"version": 9 + len(heads)}))
+
+    changing = store.changing
+
+    @contextmanager
+    def followed():
+        with changing() as tables:
+            yield tables
+        commits_at_once(tables)
+
+    monkeypatch.setattr(store, "changing", followed)
+    moved = [change(store, ids(things.other)).head for change in (retire, bring_back)]
+    assert moved == heads
+    assert store.head.number > heads[-1]
 
 
 def test_the_last_active_one_leaves_the_view_so_that_the_next_is_shown(things, store):
@@ -198,7 +246,7 @@ class TestBroughtBack:
         taken = retire(store, own)
         moved = bring_back(store, own)
         assert making.content(catalog) == before
-        assert moved.from_head == head
+        assert moved.from_heads == (head,)
         assert (moved.units, moved.entries, moved.vectors) == (taken.units, taken.entries, taken.vectors)
         assert store.is_complete(making.unit(producer=getattr(things, which)))
 
@@ -255,6 +303,81 @@ class TestBroughtBack:
             making.unit("two").asset_id: (2, 0, "done", True),
         }
 
+    def test_without_the_chunks_whose_texts_changed_since_but_with_the_others(self, making, things, store):
+        unit, chunks = making.unit("new"), making.unit("new", producer=things.embedding(things.sight))
+        results = [making.done(unit, window) for window in range(WINDOWS)]
+        things.write(store, unit, results)
+        embedded = [making.embedded(at, list(result.entries)) for at, result in enumerate(results)]
+        things.write(store, chunks, embedded)
+        store.commit(force=True)
+        retire(store, {things.embedder})
+        things.write(store, unit, [making.done(unit, 1, "Another text.")])
+        store.commit(force=True)
+        bring_back(store, {things.embedder})
+        assert not store.is_complete(chunks)
+        assert list(store.results(chunks)) == [0]
+        assert [each.entry_id for each in store.results(chunks)[0].vectors] == [
+            results[0].entries[0].entry_id
+        ]
+        things.write(store, chunks, [making.embedded(1, list(making.done(unit, 1, "Another text.").entries))])
+        assert store.is_complete(chunks)
+
+    def test_retired_one_after_the_other_each_from_its_own_head(self, making, things, store, catalog):
+        store.activate(things.other)
+        store.commit(force=True)
+        before = making.content(catalog)
+        heads = []
+        for producer in (things.digest, things.sight):
+            heads.insert(0, store.head.number)
+            retire(store, ids(producer))
+        with pytest.raises(UsageError, match="retired too") as told:
+            bring_back(store, ids(things.digest))
+        asked = [things.sight.producer_id, things.digest.producer_id]
+        assert f"--undo {asked[0][:8]} {asked[1][:8]} " in str(told.value)
+        moved = bring_back(store, asked)
+        assert same(making, catalog, before)
+        assert moved.from_heads == tuple(heads)
+
+    def test_with_the_embedder_that_was_retired_before_it_where_both_are_asked_for(
+        self, making, things, store, catalog
+    ):
+        before = making.content(catalog)
+        retire(store, {things.embedder})
+        retire(store, ids(things.other))
+        moved = bring_back(store, {things.embedder, things.other.producer_id})
+        assert (moved.units, moved.entries, moved.vectors) == (8, 4, 12)
+        assert same(making, catalog, before)
+
+    def test_all_or_nothing(self, making, things, store, catalog):
+        retire(store, ids(things.other))
+        before, head = making.content(catalog), store.head
+        digest, other = things.digest.producer_id[:8], things.other.producer_id[:8]
+        with pytest.raises(UsageError, match=rf"holds more of {digest} than is there; .*--undo {other} "):
+            bring_back(store, ids(things.digest, things.other))
+        assert (making.content(catalog), store.head) == (before, head)
+
+    def test_nothing_of_an_embedder_whose_sources_are_gone_becomes_active(self, things, store):
+        for own in ({things.embedder}, ids(things.digest), ids(things.other), ids(things.sight)):
+            retire(store, own)
+        head = store.head
+        with pytest.raises(UsageError, match=r"nothing of minilm \w+ \(embedding\) can come back"):
+            bring_back(store, {things.embedder})
+        assert store.view() == {}
+        assert store.head == head
+
+    def test_past_a_snapshot_that_a_migration_kept(self, making, things, store, catalog):
+        """Its tables lack columns that those of this release have."""
+        layout = store.layout
+        keep_as_it_is(layout, 1, "before-schema-2")
+        kept = create_snapshot(catalog, "kept")
+        before = making.content(catalog)
+        retire(store, ids(things.other))
+        for path in layout.heads.iterdir():
+            path.unlink()
+        moved = bring_back(store, ids(things.other))
+        assert moved.from_heads == (kept.head.number,)
+        assert making.content(catalog) == before
+
     def test_not_without_what_it_reads(self, making, things, store, catalog):
         before = making.content(catalog)
         store.activate(things.other)
@@ -273,7 +396,7 @@ class TestBroughtBack:
         for path in (catalog / "heads").iterdir():
             path.unlink()
         moved = bring_back(store, ids(things.other))
-        assert moved.from_head
+        assert moved.from_heads
         assert making.content(catalog) == before
 
     def test_not_when_no_head_holds_it_any_more(self, things, store, catalog):
@@ -290,7 +413,7 @@ class TestBroughtBack:
         monkeypatch.setattr(module, "newest_holding", lambda *args: newest(*args) or found)
         retire(store, ids(things.other))
         with store.changing() as tables:
-            found = newest(store.layout, tables, {*ids(things.other)})
+            found = newest(store.layout, tables, {things.other.producer_id: {*ids(things.other)}})
         bring_back(store, ids(things.other))
         with pytest.raises(IntegrityError, match="stands 2 times"):
             bring_back(store, ids(things.other))
