@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from evicat.catalog import proofs_entries, proofs_inputs, proofs_ledger
+from evicat.catalog import proofs_entries, proofs_inputs, proofs_ledger, proofs_supports
 from evicat.catalog.evidence import Evidence
 from evicat.catalog.proof import Proof
 from evicat.schemas.errors import IntegrityError
@@ -55,6 +55,7 @@ def _proofs() -> list[Proof]:
         ),
         Proof("inputs", "units were made from the same subtitles, those beside the videos", "units"),
         Proof("vectors", "every vector has its entry and length 1, every entry its vectors", "vectors"),
+        Proof("supports", "every sentence of weighed narratives has its support, on entries", "sentences"),
     ]
 
 
@@ -90,6 +91,7 @@ def _look(proofs: dict[str, Proof], evidence: Evidence) -> None:
         proofs_ledger.unit_sums(proofs["units"], evidence, portion)
         proofs_inputs.contexts(proofs["contexts"], evidence, portion)
         proofs_entries.vectors(proofs["vectors"], evidence, portion)
+        proofs_supports.supports(proofs["supports"], evidence, portion)
     _counts(proofs["tables"], evidence)
 
 
@@ -140,9 +142,8 @@ def _counts(proof: Proof, evidence: Evidence) -> None:
         told = evidence.units[column].sum()
         if told != counts[table]:
             proof.fail(f"table {table!r} has {counts[table]} rows, the units say {told}")
-    by_unit = {"coverage": "unit_id", "entries": "unit_id"} | dict.fromkeys(
-        evidence.vector_tables, "embed_unit_id"
-    )
+    by_unit = {"coverage": "unit_id", "entries": "unit_id", "supports": "support_unit_id"}
+    by_unit |= dict.fromkeys(evidence.vector_tables, "embed_unit_id")
     for table, column in by_unit.items():
         strangers = evidence.strangers(table, column).select(pl.col("rows").sum()).item()
         found = evidence.seen.get(table, 0) + strangers

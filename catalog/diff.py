@@ -17,7 +17,7 @@ from evicat.catalog.query import Catalog
 from evicat.catalog.words import Vocabulary, shared_words, vocabulary, words
 from evicat.schemas.errors import UsageError
 from evicat.schemas.model import Model
-from evicat.storage.tables import EMBEDDING
+from evicat.storage.tables import DERIVED
 
 _KEY = ["asset_id", "start_s", "end_s"]
 _SIDE = ["text", "ids"]
@@ -270,7 +270,7 @@ class _Side:
 
 
 def _shown(catalog: Catalog) -> dict[tuple[str, str], str]:
-    rows = catalog.active().filter(pl.col("kind") != EMBEDDING)
+    rows = catalog.active().filter(~pl.col("kind").is_in(DERIVED))
     return {(kind, scale): producer for kind, scale, producer in rows.iter_rows()}
 
 

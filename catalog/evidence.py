@@ -55,6 +55,7 @@ class Portion:
     coverage: pl.DataFrame
     entries: pl.DataFrame
     vectors: dict[str, pl.DataFrame]
+    supports: pl.DataFrame
 
 
 @dataclass
@@ -131,7 +132,8 @@ class Evidence:
         coverage = self.read("coverage", sql_in("unit_id", ids), _COVERAGE_COLUMNS)
         entries = self.read("entries", sql_in("unit_id", ids), _ENTRY_COLUMNS)
         vectors = {name: self._vectors(name, ids) for name in self.vector_tables}
-        return Portion(units, coverage.with_columns(spans), entries.with_columns(spans), vectors)
+        supports = self.read("supports", sql_in("support_unit_id", ids))
+        return Portion(units, coverage.with_columns(spans), entries.with_columns(spans), vectors, supports)
 
     def _vectors(self, table: str, units: list[str]) -> pl.DataFrame:
         """Vector rows of embedding units; the numbers are measured a batch at a time and let go."""

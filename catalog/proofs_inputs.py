@@ -24,7 +24,7 @@ from evicat.schemas.records import NarrativeRecord
 from evicat.schemas.span import Span, to_us
 from evicat.storage.rows import producer_from_row, producer_row
 from evicat.storage.sql import sql_in
-from evicat.storage.tables import EMBEDDING
+from evicat.storage.tables import DERIVED, EMBEDDING
 
 _UP_TO_DATE = [outcome.value for outcome in Outcome if outcome.may_be_stale]
 """What must have read what is there now; others wrote nothing, or are marked as outdated."""
@@ -149,8 +149,8 @@ def _check_contexts(
         proof.looked += 1
         span = Span(row["start_us"], row["end_us"])
         near = timeline.near(span)
-        is_chunk = producer.kind == EMBEDDING
-        read = embedded_in(span, near) if is_chunk else shown_in(span, near, kinds)
+        is_derived = producer.kind in DERIVED
+        read = embedded_in(span, near) if is_derived else shown_in(span, near, kinds)
         past = next((texts for start_us, texts in reversed(narratives) if start_us < span.start_us), ())
         if context_hash(read, past) != row["context_hash"]:
             proof.fail(

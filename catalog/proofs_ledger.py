@@ -9,7 +9,7 @@ from evicat.catalog.proof import Proof
 from evicat.schemas.entry import Outcome
 from evicat.schemas.grid import windows
 from evicat.schemas.model import content_hash
-from evicat.storage.tables import EMBEDDING, OUTCOMES
+from evicat.storage.tables import DERIVED, OUTCOMES
 
 _GRID = pl.Schema([*((name, pl.Int64()) for name in ("duration_us", "window_us", "start_us", "end_us"))])
 _WRITING = [outcome.value for outcome in Outcome if outcome.writes_entries]
@@ -86,7 +86,7 @@ def written(proof: Proof, evidence: Evidence, portion: Portion) -> None:
     proof.fail_rows(
         rows.filter(pl.col("found") != pl.col("entries")), "has {found} entries, its row says {entries}"
     )
-    of_entries, writes = pl.col("kind") != EMBEDDING, pl.col("outcome").is_in(_WRITING)
+    of_entries, writes = ~pl.col("kind").is_in(DERIVED), pl.col("outcome").is_in(_WRITING)
     none = rows.filter(of_entries, writes, pl.col("entries") == 0)
     proof.fail_rows(none, "has the outcome {outcome}, but no entries")
     never = ~writes & (pl.col("outcome") != Outcome.STALE.value)
@@ -146,7 +146,7 @@ def references(proof: Proof, evidence: Evidence) -> None:
     proof.fail_rows(lost, "video name {name!r} points to a video that is not in table videos")
     rootless = evidence.names.join(evidence.read("roots"), on="root_id", how="anti")
     proof.fail_rows(rootless, "video name {name!r} is of root {root_id}, which is not in table roots")
-    columns = {"coverage": "unit_id", "entries": "unit_id"}
+    columns = {"coverage": "unit_id", "entries": "unit_id", "supports": "support_unit_id"}
     columns |= dict.fromkeys(evidence.vector_tables, "embed_unit_id")
     for table, column in columns.items():
         strangers = evidence.strangers(table, column)

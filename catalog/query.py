@@ -209,17 +209,13 @@ class Catalog:
         assets = sql_in("asset_id", self.asset_ids(video))
         units = self._read("units", _and(sql_equals("producer_id", made_by), assets), ["unit_id"])
         rows = self._read("supports", sql_in("support_unit_id", units["unit_id"].to_list()))
-        cited = rows.select("entry_id", "sentence", "rests_on").explode("rests_on", empty_as_null=False)
-        links = cited.select("entry_id", "sentence", pl.col("rests_on").struct.unnest().name.prefix("link_"))
-        entries = self._read("entries", assets, ["entry_id", "kind", "start_s", "end_s"])
-        links = links.join(
-            entries.rename({"entry_id": "link_entry_id"}), on="link_entry_id", maintain_order="left"
-        ).rename({"link_entry_id": "link", "link_score": "score"})
-        link = pl.struct(pl.col("link").alias("entry_id"), "kind", "start_s", "end_s", "score")
-        gathered = links.group_by("entry_id", "sentence", maintain_order=True).agg(link.alias("rests_on"))
-        rows = rows.drop("rests_on").join(gathered, on=["entry_id", "sentence"], how="left")
-        none = pl.lit([], dtype=SUPPORT_SCHEMA["rests_on"])
-        rows = rows.with_columns(pl.col("rests_on").fill_null(none))
+        entries = self._read("entries", assets, [name for name in LINK_COLUMNS if name != "score"])
+        places = {row["entry_id"]: row for row in entries.to_dicts()}
+        rests_on = [
+            [places[link["entry_id"]] | {"score": link["score"]} for link in links]
+            for links in rows["rests_on"].to_list()
+        ]
+        rows = rows.with_columns(pl.Series("rests_on", rests_on, SUPPORT_SCHEMA["rests_on"]))
         return self._named(rows, SUPPORT_SCHEMA).sort("start_s", "entry_id", "sentence")
 
     def _supporting(self, beginning: str | None) -> str:

@@ -208,23 +208,32 @@ def show(
         list[str] | None,
         typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
     ] = None,
+    supports: Annotated[
+        bool,
+        typer.Option("--supports", help="Only narratives: each sentence, and the times that it rests on."),
+    ] = False,
     producer: ProducerOption = None,
     at: AtOption = None,
 ) -> None:
-    """Show what is written about one video: rank, time span, description. Narratives come first."""
+    """Show what is written about one video: rank, time span, description. Narratives come first.
+
+    With --supports each sentence of a narrative is observed (an entry says it), quoted (it has words of a
+    speech entry) or inferred (it concludes, or no entry says it), with the entries that carry it and scores.
+    """
     span = _span(between)
     _check_kind(kind)
+    if supports and kind not in (None, "narrative"):
+        raise UsageError(f"--supports is about narratives, got --kind {kind}")
     if media_root and frames is None:
         raise UsageError("--media-root says where the frames are taken from: give --frames DIR too")
     opened = _open(catalog, at=at)
-    entries = opened.serialize(video, kind=kind, between=span, producer=producer)
-    if as_json:
-        for row in entries.to_dicts():
-            typer.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        from evicat.flows import tables
+    if supports:
+        from evicat.flows.supports import show_supports
 
-        tables.entries(_console(), video, entries.to_dicts())
+        kind = "narrative"
+        show_supports(_console(), opened, video, between=span, producer=producer, as_json=as_json)
+    else:
+        _show_entries(opened, video, kind, span, producer, as_json)
     if frames is not None:
         from evicat.flows.frames import save_cited_frames
 
@@ -237,6 +246,19 @@ def show(
             console.print(f"[red]failed[/] {_escape(problem)}", soft_wrap=True)
         if report.problems:
             raise typer.Exit(EXIT_FAILURES)
+
+
+def _show_entries(
+    opened: Catalog, video: str, kind: str | None, span: Span | None, producer: str | None, as_json: bool
+) -> None:
+    entries = opened.serialize(video, kind=kind, between=span, producer=producer)
+    if as_json:
+        for row in entries.to_dicts():
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    from evicat.flows import tables
+
+    tables.entries(_console(), video, entries.to_dicts())
 
 
 @app.command()

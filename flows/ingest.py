@@ -288,6 +288,9 @@ class _Run:
                 identity = self.library.identify(source)
                 videos.setdefault(identity.asset_id, []).append((source, identity))
         self.summary.add_copies(sum(len(video) - 1 for video in videos.values()))
+        if len(videos) == 1:  # at once: nothing waits until all other files are hashed
+            self._video(*videos.values())
+            return
         for video in videos.values():
             self._submit(self._video, video)
 
@@ -368,7 +371,7 @@ class _Run:
     @contextmanager
     def _watching(self, job: Job) -> Iterator[None]:
         """Tell the observer what this video is going to take, and in the end that it is through."""
-        units = [*job.units, *(job.embedding(self.kit, unit) for unit in job.units)]
+        units = [*job.units, job.support, *(job.embedding(self.kit, unit) for unit in job.units)]
         missing = [unit for unit in units if unit and not self.store.is_complete(unit)]
         seconds = job.timeline.duration_us / US
         with self._lock:

@@ -163,14 +163,17 @@ def failed_windows(store: Store, asset_ids: set[str], producer_ids: set[str]) ->
 
 
 def alike(sources: list[Source]) -> list[list[Source]]:
-    """Sources in groups that may hold copies of each other (files of one size), in their order."""
-    groups: dict[object, list[Source]] = defaultdict(list)
+    """Sources in groups that may hold copies of each other (files of one size), the largest files first.
+
+    What takes longest is begun first: the end of a run does not wait for one long film alone.
+    """
+    groups: dict[tuple[int, object], list[Source]] = defaultdict(list)
     for source in sources:
         try:
-            groups[source.path.stat().st_size].append(source)
+            groups[source.path.stat().st_size, ""].append(source)
         except OSError:
-            groups[source.path, source.name].append(source)
-    return list(groups.values())
+            groups[0, (source.path, source.name)].append(source)
+    return [group for _, group in sorted(groups.items(), key=lambda item: -item[0][0])]
 
 
 def doubts(source: Source, asset: Asset) -> str:

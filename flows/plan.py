@@ -19,6 +19,7 @@ from evicat.schemas.model import Model
 from evicat.schemas.naming import FileStamp
 from evicat.schemas.span import US
 from evicat.storage.store import Store
+from evicat.storage.tables import DERIVED
 
 if TYPE_CHECKING:
     from evicat.catalog.sources import Source
@@ -35,7 +36,7 @@ class PlannedWork(Model):
     windows: int = 0
     """Windows without an outcome; of shots and of speech, at most: cuts and silence are not known before."""
     calls: int = 0
-    """Calls of the describer or transcriber; vectors cost none of these."""
+    """Calls of the describer or transcriber; vectors and supports cost none of these."""
     tokens: int | None = 0
     """Prompt and completion, by the mean of what this component took per window with this model so far;
     None: it has a model, and has not run in this catalog."""
@@ -130,6 +131,8 @@ class _Planner:
             embedding = job.embedding(self._kit, unit)
             if embedding:
                 self._add(embedding, len(windows(job.asset.duration_us, CHUNK_US)), is_call=False)
+        if job.support:
+            self._add(job.support, 1, is_call=False)
 
     def _windows(self, job: Job, unit: Unit) -> int:
         if unit.kind != "speech":
@@ -151,7 +154,7 @@ class _Planner:
 
     def _planned(self, producer: Producer) -> PlannedWork:
         counts = self._work[producer.producer_id]
-        per_window = 0.0 if producer.model is None or producer.kind == "embedding" else self._tokens(producer)
+        per_window = 0.0 if producer.model is None or producer.kind in DERIVED else self._tokens(producer)
         tokens = None if per_window is None else round(per_window * counts["windows"])
         facts = producer.model_dump(include={"kind", "scale", "component"})
         return PlannedWork(producer_id=producer.producer_id, tokens=tokens, **facts, **counts)

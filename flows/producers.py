@@ -16,7 +16,7 @@ from evicat.storage.reader import Reader
 from evicat.storage.retire import Moved, bring_back, retire
 from evicat.storage.roster import Roster, own_id, what_it_makes
 from evicat.storage.store import Store
-from evicat.storage.tables import EMBEDDING, vectors_table
+from evicat.storage.tables import DERIVED, EMBEDDING, vectors_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Listed:
     units: int
     windows: int
     entries: int
-    """Entries that it wrote; of an embedder, those that have vectors."""
+    """Entries that it wrote; of an embedder, those that have vectors. Supports are none."""
     state: str
     """``active``, ``kept``, or ``retired`` where nothing of it is there."""
 
@@ -51,7 +51,7 @@ def listing(reader: Reader) -> list[Listed]:
         count[2] += row["entries"]
     rows = [_listed(reader, roster, name, each, sums.get(name)) for name, each in roster.own.items()]
     return sorted(
-        rows, key=lambda row: (row.kind == EMBEDDING, row.kind, row.scale, row.state, row.producer_id)
+        rows, key=lambda row: (row.kind in DERIVED, row.kind, row.scale, row.state, row.producer_id)
     )
 
 

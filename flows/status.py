@@ -22,7 +22,7 @@ from evicat.storage.reader import Reader
 from evicat.storage.rows import Row, producer_from_row
 from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_in
-from evicat.storage.tables import EMBEDDING, embedder_id
+from evicat.storage.tables import EMBEDDING, SUPPORT, embedder_id
 
 FAILURES = 20
 """Of the windows that failed, so many are listed; the rest are counted."""
@@ -102,7 +102,7 @@ class Ledger:
             made = [] if key not in own else own[key].to_dicts()
             cells = self._strips(made, row["duration_s"]) if strips else {}
             shown = [self._unit(unit, retried, cells) for unit in made]
-            shown.sort(key=lambda each: each.unit["kind"] == EMBEDDING)
+            shown.sort(key=lambda each: (each.unit["kind"] == EMBEDDING, each.unit["kind"] == SUPPORT))
             yield VideoStatus(row, shown, [] if key not in failures else failures[key].to_dicts())
 
     def _unit(self, unit: Row, retried: dict[str, int], cells: dict[str, list[str]]) -> UnitStatus:
@@ -186,7 +186,8 @@ def _rows(each: VideoStatus) -> Iterator[list[str]]:
     embedded = [unit for unit in each.units if unit.unit["kind"] == EMBEDDING]
     for unit in made:
         producer = f"{unit.component} {unit.unit['producer_id'][:8]}"
-        yield _cells([unit], unit.unit["scale"], producer, str(unit.unit["entries"]))
+        entries = "" if unit.unit["kind"] == SUPPORT else str(unit.unit["entries"])
+        yield _cells([unit], unit.unit["scale"], producer, entries)
     embedded.sort(key=lambda unit: (unit.component, not unit.active))
     for (component, _), group in groupby(embedded, lambda unit: (unit.component, unit.active)):
         yield _cells(list(group), "vectors", component, "")

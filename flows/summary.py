@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from evicat.schemas.entry import Outcome, WindowResult
 from evicat.schemas.errors import AssetError
 from evicat.schemas.identity import Unit
-from evicat.storage.tables import EMBEDDING
+from evicat.storage.tables import DERIVED
 
 FAILURES = (Outcome.FAILED, Outcome.REFUSED)
 _ANSWERS = (Outcome.DONE, Outcome.PARTIAL, *FAILURES)
@@ -55,7 +55,7 @@ class Summary:
         with self._lock:
             self.outcomes[unit.scale, result.outcome] += 1
             self.entries[unit.scale, result.outcome] += len(result.entries)
-            if unit.kind != EMBEDDING and result.error_class not in _OF_THE_FILE:
+            if unit.kind not in DERIVED and result.error_class not in _OF_THE_FILE:
                 self.answers[result.outcome] += 1
             self.vectors += len(result.vectors)
 

@@ -106,6 +106,8 @@ def recipes(console: Console, shipped: dict[str, Recipe]) -> None:
             makes.append(f"speech by {recipe.speech.transcriber or 'subtitles'}")
         if recipe.embedder:
             makes.append(f"vectors by {recipe.embedder.name}")
+        if recipe.supports:
+            makes.append("supports of narratives")
         table.add_row(name, "\n".join(makes), escape(recipe.description))
     console.print(table)
 

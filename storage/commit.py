@@ -7,6 +7,7 @@ crash after it leaves files of that batch alone, which are committed again to th
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from .staging import FactRows, StagedChunk, StagingArea
 from .tables import DERIVED, FIXED_TABLES, SUPPORT, table_spec
 from .transact import ROW, Tables, check_keys, distinct
 from .unit_changes import Changes, unit_changes
+
+log = logging.getLogger(__name__)
 
 BATCH_BYTES = 256 * 1024 * 1024
 """Staged bytes that go into one transaction at most."""
@@ -93,21 +96,68 @@ def open_tables(layout: Layout) -> Tables:
 def drain(layout: Layout, staging: StagingArea) -> Head:
     """Commit every staged file and return the head after it.
 
+    Where a file of facts broke, chunks stay staged that nothing in the catalog would explain (:class:`Known`).
+
     Raises:
         IntegrityError: a batch or a table contradicts itself; the head stays where it was.
     """
     tables = open_tables(layout)
-    for batch in _batches(staging):
+    for batch in _batches(tables, staging):
         _commit(layout, staging, tables, batch)
     return tables.head
 
 
-def _batches(staging: StagingArea) -> Iterator[Batch]:
+@dataclass(frozen=True)
+class Known:
+    """Producers and assets that the tables or staged facts tell of.
+
+    Whoever writes a chunk has staged them before. Where such a file broke, the chunk would make tables that
+    contradict each other; it waits until the next run over its media, which stages what is not known.
+    """
+
+    reads: dict[str, list[str]]
+    """What each producer reads."""
+    assets: set[str]
+
+    @classmethod
+    def of(cls, tables: Tables, staging: StagingArea) -> Known:
+        stored = tables.dataset("producers").to_table(columns=["producer_id", "reads"]).to_pylist()
+        known = cls(
+            {row["producer_id"]: row["reads"] for row in stored},
+            set(tables.dataset("videos").to_table(columns=["asset_id"])["asset_id"].to_pylist()),
+        )
+        for path in staging.files():
+            content = staging.read(path) if path.suffix == ".json" else None
+            if isinstance(content, FactRows) and content.table == "producers":
+                known.reads.update({row["producer_id"]: row["reads"] for row in content.rows})
+            if isinstance(content, FactRows) and content.table == "videos":
+                known.assets.update(row["asset_id"] for row in content.rows)
+        return known
+
+    def explain(self, chunk: StagedChunk) -> bool:
+        """Whether they tell of all that ``chunk`` is made of."""
+        unit = chunk.facts.unit
+        return unit.asset_id in self.assets and self._has(unit.producer_id)
+
+    def _has(self, producer_id: str) -> bool:
+        return producer_id in self.reads and all(map(self._has, self.reads[producer_id]))
+
+
+def _batches(tables: Tables, staging: StagingArea) -> Iterator[Batch]:
     batch = Batch()
+    facts_were_lost = bool(staging.lost_facts())
+    known: Known | None = None
+    waiting: list[Path] = []
     for path in staging.files():
         content = staging.read(path)
         if content is None:
+            facts_were_lost = facts_were_lost or path.suffix == ".json"
             continue
+        if facts_were_lost and isinstance(content, StagedChunk):
+            known = known or Known.of(tables, staging)
+            if not known.explain(content):
+                waiting.append(path)
+                continue
         conflicts = isinstance(content, StagedChunk) and not batch.takes(content)
         if conflicts or batch.size_bytes > BATCH_BYTES:
             yield batch
@@ -115,6 +165,13 @@ def _batches(staging: StagingArea) -> Iterator[Batch]:
         batch.add(path, content)
     if batch.paths:
         yield batch
+    if waiting:
+        log.warning(
+            "%d staged files wait, as facts of their producers or videos were lost (%s is the first): "
+            "index the same media again, and they are committed without being made anew",
+            len(waiting),
+            waiting[0],
+        )
 
 
 def _commit(layout: Layout, staging: StagingArea, tables: Tables, batch: Batch) -> None:

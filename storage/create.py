@@ -50,10 +50,24 @@ def _check_place(layout: Layout) -> None:
     root = layout.root
     if layout.marker.exists():
         raise CatalogError(f"{root} is a catalog already")
+    check_not_within(root)
     if root.exists() and not root.is_dir():
         raise CatalogError(f"{root} is a file; a catalog needs a folder of its own")
     if root.is_dir() and any(root.iterdir()) and not _is_unfinished(layout):
         raise CatalogError(f"{root} is not empty and not a catalog; choose a new or empty folder")
+
+
+def check_not_within(root: Path) -> None:
+    """Look whether a new catalog in ``root`` would lie inside another one.
+
+    Raises:
+        CatalogError: it would; names that.
+    """
+    for folder in root.resolve().parents:
+        if Layout.of(folder).marker.is_file():
+            raise CatalogError(
+                f"{root} lies inside the catalog {folder}; choose a folder of its own for the new catalog"
+            )
 
 
 def _is_unfinished(layout: Layout) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from evicat.schemas.errors import CatalogError, UsageError
 from evicat.schemas.identity import Producer
 
-from .create import write_marker
+from .create import check_not_within, write_marker
 from .head import Head, write_head
 from .indexes import refresh
 from .layout import Layout
@@ -50,7 +50,7 @@ def export_snapshot(uri: str | Path, name: str, destination: str | Path) -> Snap
 
     Raises:
         UnknownNameError: there is no such snapshot.
-        CatalogError: ``destination`` holds something, or a schema does not fit.
+        CatalogError: ``destination`` holds something or lies in a catalog, or a schema does not fit.
         IntegrityError: the snapshot is not what its manifest says.
     """
     layout = Layout.of(uri)
@@ -64,7 +64,8 @@ def import_snapshot(folder: str | Path, uri: str | Path, name: str | None = None
     Raises:
         UsageError: ``folder`` holds no or several snapshots.
         UnknownNameError: it holds none of this name.
-        CatalogError: ``folder`` is no catalog, ``uri`` holds something, or a schema does not fit.
+        CatalogError: ``folder`` is no catalog, ``uri`` holds something or lies in a catalog, or a schema does
+            not fit.
         IntegrityError: the snapshot is not what its manifest says.
     """
     layout = Layout.of(folder)
@@ -83,6 +84,7 @@ def _only_snapshot(layout: Layout) -> Snapshot:
 
 
 def _copy(source: Layout, snapshot: Snapshot, target: Layout) -> Snapshot:
+    check_not_within(target.root)
     check_schema(snapshot)
     reader = Reader(source, snapshot.head)
     check_versions(reader, f"snapshot {snapshot.name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -13,9 +14,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from evicat.schemas.errors import BusyError
+from evicat.schemas.errors import BusyError, CatalogError
+
+from .layout import Layout
 
 log = logging.getLogger(__name__)
+
+_NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class ProcessLock:
@@ -34,7 +39,12 @@ class ProcessLock:
 
         Raises:
             BusyError: somebody else still holds it; names the holder.
+            CatalogError: nothing can be written where the lock file lies.
         """
+        with _refusal_told(self.path):
+            self._acquire(timeout_s)
+
+    def _acquire(self, timeout_s: float) -> None:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -80,6 +90,19 @@ class ProcessLock:
             self.release()
 
 
+@contextmanager
+def _refusal_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_WRITING:
+            raise
+        raise CatalogError(
+            f"the catalog cannot be written to: {path}: {os.strerror(error.errno)}. It can be read; to change "
+            "it, get the right to write there, or work on a copy of it"
+        ) from error
+
+
 class CommitRight:
     """The right to change the tables of a catalog: one thread of one process has it."""
 
@@ -110,3 +133,14 @@ class CommitRight:
                 except BusyError:
                     is_mine = False
             yield is_mine
+
+
+def commit_right(layout: Layout, timeout_s: float) -> CommitRight:
+    """The right to change the tables of an existing catalog.
+
+    Raises:
+        CatalogError: it cannot be written to.
+    """
+    with _refusal_told(layout.commit_lock):
+        layout.work.mkdir(exist_ok=True)
+    return CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", timeout_s)

@@ -27,9 +27,9 @@ from .files import sync_folder
 from .head import Head, earlier_heads, kept_path, read_head
 from .indexes import refresh_table
 from .layout import Layout
-from .locks import CommitRight
+from .locks import commit_right
 from .snapshots import snapshots
-from .staging import ABANDONED_S
+from .staging import ABANDONED_S, BROKEN, StagingArea
 from .transact import Tables
 
 TAG = "evicat-kept-"
@@ -125,9 +125,7 @@ def maintain(
         raise UsageError(f"days to keep must be from 0 to 36500, got {keep_days:g}")
     layout = Layout.of(uri)
     layout.check_is_catalog()
-    layout.work.mkdir(exist_ok=True)
-    right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
-    with right.held():
+    with commit_right(layout, lock_timeout_s).held():
         return _maintain(layout, timedelta(days=keep_days), tell or (lambda _: None))
 
 
@@ -267,7 +265,9 @@ def clear_leftovers(layout: Layout, age: timedelta) -> list[Leftover]:
 
 def _leftovers(layout: Layout) -> Iterator[tuple[Path, str, float]]:
     """Files, what they are, and for how many seconds they may be in use."""
-    for path in sorted(layout.staged.glob("*.broken")):
+    staging = StagingArea(layout.staged)
+    needed = staging.lost_facts() if staging.has_chunks() else []  # chunks may wait for what they held
+    for path in sorted(set(layout.staged.glob(f"*{BROKEN}")) - set(needed)):
         yield path, "a staged file that was broken", 0.0
     for path in sorted(layout.heads.glob("[0-9]*.json")):
         try:

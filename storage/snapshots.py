@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.errors import BusyError, CatalogError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.model import Model, content_hash
 
@@ -22,7 +22,7 @@ from .files import sync_folder, write_durably
 from .head import Head, earlier_heads
 from .indexes import refresh
 from .layout import SCHEMA, Layout
-from .locks import CommitRight
+from .locks import commit_right
 from .reader import Reader
 from .rows import producer_from_row
 from .staging import StagingArea
@@ -72,6 +72,17 @@ def snapshots(layout: Layout) -> list[Snapshot]:
         IntegrityError: a manifest is broken or was edited; what it kept is not known then.
     """
     return [_read(path) for path in _manifests(layout)]
+
+
+def readable_snapshots(layout: Layout) -> tuple[list[Snapshot], list[IntegrityError]]:
+    """As :func:`snapshots`, but what is wrong with those that cannot be read is returned beside the others."""
+    found, errors = [], []
+    for path in _manifests(layout):
+        try:
+            found.append(_read(path))
+        except IntegrityError as error:
+            errors.append(error)
+    return found, errors
 
 
 def has_snapshot(layout: Layout, name: str) -> bool:
@@ -133,17 +144,25 @@ def create_snapshot(
     Raises:
         CatalogError: ``uri`` holds no catalog that this release can use.
         UsageError: the name does not fit, or there is a snapshot of this name.
-        BusyError: another process was committing for ``lock_timeout_s`` on end.
+        BusyError: another process was committing for ``lock_timeout_s`` on end, or a maintenance removed the
+            head before it had its name.
     """
     layout = Layout.of(uri)
     layout.check_is_catalog()
     check_name(layout, name)
-    layout.work.mkdir(exist_ok=True)
-    right = CommitRight(layout.commit_lock, f"the right to commit to {layout.root}", lock_timeout_s)
-    with right.held():  # to the end: a clean-up in between would remove what is about to be named
+    right = commit_right(layout, lock_timeout_s)
+    with right.held():
         check_name(layout, name)
-        reader = Reader(layout, _settled_head(layout))
-        snapshot = describe(reader, name, note=note, recipes=recipes)
+        head = _settled_head(layout)
+    # Reading it all may take minutes, in which others commit. A maintenance keeps young heads, unless it was
+    # told to keep none; so it is looked at again before the name promises anything.
+    snapshot = describe(Reader(layout, head), name, note=note, recipes=recipes)
+    with right.held():
+        check_name(layout, name)
+        try:
+            check_versions(Reader(layout, head), f"head {head.number}")
+        except IntegrityError as error:
+            raise BusyError(f"snapshot {name!r} was not made, try again: {error}") from error
         write_manifest(layout, snapshot)
     return snapshot
 

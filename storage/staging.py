@@ -31,6 +31,9 @@ from .tables import FIXED_TABLES, STAGED
 log = logging.getLogger(__name__)
 
 _META = b"evicat"
+_FACTS = "facts"
+BROKEN = ".broken"
+"""How the name of a file that was set aside ends."""
 ABANDONED_S = 3600.0
 """An unnamed file that is so old is no longer being written."""
 
@@ -80,7 +83,7 @@ class StagingArea:
 
     def stage_facts(self, table: str, rows: list[Row]) -> Path:
         """Write rows of a small table durably."""
-        return self._stage("facts", FactRows(table=table, rows=rows).model_dump_json().encode(), "json")
+        return self._stage(_FACTS, FactRows(table=table, rows=rows).model_dump_json().encode(), "json")
 
     def _stage(self, what: str, content: bytes, suffix: str) -> Path:
         with self._lock:
@@ -108,13 +111,21 @@ class StagingArea:
         """
         content = path.read_bytes()
         if _digest(content) != path.stem.rpartition("-")[2]:
-            aside = path.with_name(path.name + ".broken")
+            aside = path.with_name(path.name + BROKEN)
             path.replace(aside)
-            log.warning("%s is broken: set aside as %s, its windows are done again", path, aside.name)
+            log.warning("%s is broken: set aside as %s, %s", path, aside.name, _then(path))
             return None
         if path.suffix == ".json":
             return FactRows.model_validate_json(content)
         return _parse_chunk(content)
+
+    def lost_facts(self) -> list[Path]:
+        """Facts that were set aside: chunks may wait here whose producer or asset nothing tells of."""
+        return sorted(self.folder.glob(f"[0-9]*-{_FACTS}-*.json{BROKEN}"))
+
+    def has_chunks(self) -> bool:
+        """Whether any chunk is staged."""
+        return any(path.suffix == ".arrow" for path in self.files())
 
     def remove(self, committed: list[Path]) -> None:
         """Remove files in their order, durably, so that only the end of a batch can ever come back."""
@@ -127,6 +138,16 @@ class StagingArea:
         for path in self.folder.glob(".*.tmp"):
             if time.time() - path.stat().st_mtime > ABANDONED_S:
                 path.unlink(missing_ok=True)
+
+
+def _then(path: Path) -> str:
+    """What becomes of what a broken file held."""
+    if path.suffix == ".arrow":
+        return "its windows are done again"
+    return (
+        "and what it said of producers, videos, names or roots is missing until the next index of that media; "
+        "results that cannot do without it wait until then"
+    )
 
 
 def _sequence(path: Path) -> int:

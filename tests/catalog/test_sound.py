@@ -277,3 +277,19 @@ def test_the_ledger_names_the_encoding_and_counts_what_is_left_out(make, tmp_pat
     assert result.outcome == Outcome.DONE
     assert result.message.startswith("read as cp1252; left out: line 4: ends at")
     assert result.message.endswith("and 3 more")
+
+
+def test_the_language_that_a_manifest_says_of_a_file_goes_to_the_transcriber(make, monkeypatch) -> None:
+    path = make("spoken.wav", "-i talk.wav -c:a pcm_s16le")
+    asked: list[str | None] = []
+    recipe = kit(WHISPER + 'language = "en"\n')
+    monkeypatch.setattr(
+        recipe.transcriber, "transcribe", lambda samples, speech, language: asked.append(language) or []
+    )
+    with recipe:
+        asset = facts(path, recipe)
+        for language in (None, "de", "fr"):
+            transcribe(plan(asset, path, recipe, language=language), recipe, Sink())
+        inputs = {plan(asset, path, recipe, language=language).inputs_hash for language in (None, "de", "fr")}
+    assert asked == ["en", "de", "fr"]
+    assert len(inputs) == 3, "another language is another unit of speech"

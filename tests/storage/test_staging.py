@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from evicat.storage.maintain import maintain
+from evicat.storage.snapshots import create_snapshot
 from evicat.storage.staging import ChunkFacts, FactRows, StagingArea, results_of
 from evicat.storage.store import Store
 
@@ -97,3 +99,78 @@ def test_unnamed_files_of_a_crash_are_removed_once_they_are_old(staging):
     staging.remove_abandoned()
     assert (old.exists(), new.exists()) == (False, True)
     assert staging.files() == []
+
+
+class TestLostFacts:
+    """A file of facts broke: results that only it explained wait, and no table contradicts another."""
+
+    def index(self, making, catalog):
+        """Two units of one asset, the second of which reads the first; staged, and nobody committed them."""
+        local, vectors = making.unit(), making.unit(producer=making.MINILM)
+        store = Store.connect(catalog, write=True)
+        for producer in (making.SIGHT, making.MINILM):
+            store.add_producer(producer)
+        store.add_asset(making.asset(windows=1))
+        made = []
+        for unit, result in (
+            (local, making.done(local, 0)),
+            (vectors, making.embedded(0, [making.entry(local, 0)])),
+        ):
+            if not store.is_complete(unit):
+                if not store.open(unit):
+                    store.write(unit, result)
+                    made.append(unit.kind)
+                store.close(unit, complete=True)
+        store.release()
+        return made
+
+    def lose(self, catalog, what):
+        """Break the first staged file about ``what``: of producers, the one that the other reads."""
+        staged = sorted((catalog / "staged").glob("*-facts-*.json"))
+        path = next(path for path in staged if f'"table":"{what}"' in path.read_text())
+        os.truncate(path, path.stat().st_size // 2)
+        return path
+
+    @pytest.mark.parametrize("what", ["producers", "videos"])
+    def test_what_they_explained_waits_and_is_committed_once_they_are_there_again(
+        self, making, catalog, caplog, what
+    ):
+        assert self.index(making, catalog) == ["local", "embedding"]
+        lost = self.lose(catalog, what)
+        Store.connect(catalog, write=True).release()
+        rows = making.content(catalog)
+        assert rows["entries"] == rows["coverage"] == rows["units"] == []
+        assert making.VECTORS not in rows, "vectors would outlive what they embed"
+        (broken,) = [record.getMessage() for record in caplog.records if lost.name in record.getMessage()]
+        assert "until the next index" in broken
+        assert "windows are done again" not in caplog.text
+        waiting = len(list((catalog / "staged").glob("*.arrow")))
+        assert f"{waiting} staged files wait" in caplog.text
+
+        assert self.index(making, catalog) == [], "nothing is made anew"
+        Store.connect(catalog, write=True).release()
+        rows = making.content(catalog)
+        assert len(rows["entries"]) == len(rows[making.VECTORS]) == len(rows["videos"]) == 1
+        assert {row["producer_id"] for row in rows["entries"]} <= {
+            row["producer_id"] for row in rows["producers"]
+        }
+        assert list((catalog / "staged").glob("*.arrow")) == []
+
+    def test_a_snapshot_holds_no_contradiction(self, making, catalog):
+        self.index(making, catalog)
+        self.lose(catalog, "producers")
+        assert create_snapshot(catalog, "now").rows["entries"] == 0
+
+    def test_a_maintenance_does_not_forget_that_they_were_lost(self, making, catalog):
+        self.index(making, catalog)
+        self.lose(catalog, "videos")
+        Store.connect(catalog, write=True).release()
+        maintain(catalog, keep_days=0)
+        Store.connect(catalog, write=True).release()
+        assert making.content(catalog)["entries"] == []
+
+    def test_what_others_explain_is_committed(self, making, catalog):
+        self.index(making, catalog)
+        self.lose(catalog, "views")
+        Store.connect(catalog, write=True).release()
+        assert len(making.content(catalog)["entries"]) == 1
