@@ -8,7 +8,8 @@ Every answer is a polars frame with one declared schema, whatever matched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -291,13 +292,13 @@ class Catalog:
         return self._hits(scores).head(limit)
 
     def _by_text(self, query: str, where: str, depth: int) -> dict[str, float]:
-        table = self._reader.table("entries")
         withheld = ", ".join(sql_literal(flag) for flag in sorted(SPEECH_WITHHELD))
         only = f"NOT array_has_any(flags, [{withheld}])"
-        search = table.search(query, query_type="fts", fts_columns="text").where(
-            _and(where, only), prefilter=True
-        )
-        rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
+        with self._reading("entries") as table:
+            search = table.search(query, query_type="fts", fts_columns="text").where(
+                _and(where, only), prefilter=True
+            )
+            rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
         return {row["entry_id"]: float(row["_score"]) for row in rows}
 
     def _by_vector(self, query: str, where: str, depth: int, *, only: bool) -> dict[str, float]:
@@ -305,16 +306,24 @@ class Catalog:
         if only and not self._embedders:
             raise UsageError("this catalog has no vectors; search with mode text, or index with an embedder")
         for name, embedder in self._embedders.items():
-            table = self._reader.table(name)
             vector = embedder.embed_query(query)
             self._check_length(name, vector, embedder)
-            search = table.search(vector, vector_column_name="vector").distance_type("cosine")
-            if where:
-                search = search.where(where, prefilter=True)
-            for row in search.select(["entry_id", "_distance"]).limit(depth).to_arrow().to_pylist():
+            with self._reading(name) as table:
+                search = table.search(vector, vector_column_name="vector").distance_type("cosine")
+                if where:
+                    search = search.where(where, prefilter=True)
+                rows = search.select(["entry_id", "_distance"]).limit(depth).to_arrow().to_pylist()
+            for row in rows:
                 score = 1.0 - float(row["_distance"])
                 scores[row["entry_id"]] = max(score, scores.get(row["entry_id"], -1.0))
         return scores
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[Any]:
+        """A table to be searched; what is damaged is told as such."""
+        table = self._reader.table(name)
+        with self._reader.reading(name):
+            yield table
 
     def _check_length(self, table: str, vector: Sized, embedder: Embedder[Any]) -> None:
         """Whether a query is as long as what it is compared with: a server may have changed its model.

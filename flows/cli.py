@@ -464,11 +464,28 @@ def main() -> NoReturn:
             f"[bold red]{error.error_class}:[/] {_escape(str(error))}", soft_wrap=True
         )
         sys.exit(EXIT_FAILURES)
-    except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _console(stderr=True).print(f"[bold red]Error:[/] {_escape(what)}", soft_wrap=True)
-        sys.exit(EXIT_USAGE)
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.exit(_tell_foreign(error))
     sys.exit(0)
+
+
+def _tell_foreign(error: OSError | RuntimeError | ValueError) -> int:
+    """Print an error of the system or of the storage engine on one line; returns the exit code for it.
+
+    Raises:
+        Exception: it is neither; somebody has to see where it comes from.
+    """
+    from evicat.storage.damage import is_of_lance, reason_of
+
+    if is_of_lance(error):
+        what = f"[bold red]Integrity:[/] {_escape(reason_of(error))}"
+    elif isinstance(error, OSError):
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        what = f"[bold red]Error:[/] {_escape(said)}"
+    else:
+        raise error
+    _console(stderr=True).print(what, soft_wrap=True)
+    return EXIT_FAILURES if is_of_lance(error) else EXIT_USAGE
 
 
 def _run(start: Callable[[], Summary]) -> None:

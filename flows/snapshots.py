@@ -39,21 +39,25 @@ def create(
 
 @snapshot_app.command("list")
 def list_(catalog: CatalogOption, as_json: JsonOption = False) -> None:
-    """List the snapshots of a catalog."""
+    """List the snapshots of a catalog. Exit code 3 where the manifest of one is broken; it is named."""
     from rich.console import Console
 
     from evicat.flows import tables_snapshots
     from evicat.storage.layout import Layout
-    from evicat.storage.snapshots import snapshots
+    from evicat.storage.snapshots import readable_snapshots
 
     layout = Layout.of(catalog)
     layout.check_is_catalog()
-    found = snapshots(layout)
+    found, errors = readable_snapshots(layout)
     if as_json:
         for snapshot in found:
             typer.echo(snapshot.model_dump_json())
-        return
-    tables_snapshots.snapshots(Console(), found)
+    else:
+        tables_snapshots.snapshots(Console(), found)
+    for error in errors[:-1]:
+        tables_snapshots.broken(Console(stderr=True), error)
+    if errors:
+        raise errors[-1]
 
 
 @snapshot_app.command()

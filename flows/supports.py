@@ -47,8 +47,8 @@ def show_supports(
             console.print(_table(sentences[row["entry_id"]]))
         else:
             console.print(
-                "Its sentences have no supports here: a recipe with \\[supports] makes them; what it makes is "
-                "shown once it is active (evicat producers).",
+                "Its sentences have no supports here: a recipe with \\[supports] makes them, and they are "
+                "shown while they are active (evicat producers).",
                 soft_wrap=True,
             )
 

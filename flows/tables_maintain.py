@@ -88,6 +88,8 @@ def _kept(report: Report) -> list[str]:
 def _notes(report: Report) -> list[str]:
     notes = []
     for table in report.tables:
+        if table.rebuilt:
+            notes.append(f"table {table.table}: broken indexes were made anew ({', '.join(table.rebuilt)})")
         if table.foreign_tags:
             tags = ", ".join(table.foreign_tags)
             notes.append(f"table {table.table} has tags that are not ours ({tags}): they keep versions")

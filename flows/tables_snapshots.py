@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from evicat.schemas.errors import IntegrityError
     from evicat.storage.snapshots import Snapshot
 
 
@@ -28,6 +29,11 @@ def snapshots(console: Console, found: Sequence[Snapshot]) -> None:
             each.name, each.created, str(each.head.number), *counts, each.content_hash, escape(each.note)
         )
     console.print(table)
+
+
+def broken(console: Console, error: IntegrityError) -> None:
+    """A snapshot that cannot be listed, as the command line tells of errors."""
+    console.print(f"[bold red]{error.error_class}:[/] {escape(str(error))}", soft_wrap=True)
 
 
 def snapshot(console: Console, shown: Snapshot) -> None:

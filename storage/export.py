@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evicat.schemas.errors import CatalogError, UsageError
+from evicat.schemas.errors import CatalogError, EvicatError, UsageError
 from evicat.schemas.identity import Producer
 
 from .create import check_not_within, write_marker
@@ -117,22 +117,12 @@ def _new_folder(destination: Path) -> Iterator[Path]:
 
 def _write_tables(reader: Reader, layout: Layout) -> Head:
     """Fresh tables with indexes, and the head that names them."""
-    import lance
-
     for folder in (layout.tables, layout.heads, layout.staged):
         folder.mkdir()
     clean = _cleaners(reader)
     versions = {}
     for name in reader.names():
-        dataset = reader.dataset(name)
-        written = lance.write_dataset(
-            _batches(dataset, clean.get(name)),
-            str(layout.table(name)),
-            schema=dataset.schema,
-            mode="create",
-            data_storage_version=FILE_FORMAT,
-        )
-        versions[name] = written.version
+        versions[name] = _write_table(reader.dataset(name), clean.get(name), layout.table(name))
     write_head(layout, Head.first(versions))
     tables = Tables(layout)
     refresh(tables)
@@ -142,6 +132,26 @@ def _write_tables(reader: Reader, layout: Layout) -> Head:
 
 
 Clean = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def _write_table(dataset: Any, clean: Clean | None, path: Path) -> int:
+    """Write a table and return its version."""
+    import lance
+
+    failed: list[EvicatError] = []
+    try:
+        written = lance.write_dataset(
+            _batches(dataset, clean, failed),
+            str(path),
+            schema=dataset.schema,
+            mode="create",
+            data_storage_version=FILE_FORMAT,
+        )
+    except OSError:
+        if failed:  # Lance raises an error of its own around what reading the rows raised
+            raise failed[0] from None
+        raise
+    return int(written.version)
 
 
 def _cleaners(reader: Reader) -> dict[str, Clean]:
@@ -190,6 +200,11 @@ def _each(column: str, clean: Callable[[str], str], batch: pa.RecordBatch) -> pa
     return batch.set_column(at, batch.schema.field(at), texts)
 
 
-def _batches(dataset: Any, clean: Clean | None) -> Iterator[pa.RecordBatch]:
-    for batch in dataset.scanner(batch_size=_BATCH_ROWS).to_batches():
-        yield clean(batch) if clean else batch
+def _batches(dataset: Any, clean: Clean | None, failed: list[EvicatError]) -> Iterator[pa.RecordBatch]:
+    """Rows for Lance to write; an error of ours is kept in ``failed``."""
+    try:
+        for batch in dataset.scanner(batch_size=_BATCH_ROWS).to_batches():
+            yield clean(batch) if clean else batch
+    except EvicatError as error:
+        failed.append(error)
+        raise

@@ -75,7 +75,7 @@ class Facts:
         """Mirror the head of ``reader`` from now on."""
         stored = dict(self._stored)
         for table in _COLUMNS:
-            version = reader.head.tables[table]
+            version = reader.dataset(table).version
             if table not in stored or stored[table][0] != version:
                 stored[table] = version, _read(reader, table)
         with self._lock:

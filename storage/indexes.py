@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from .damage import OF_LANCE, reason_of
 from .tables import VECTORS, table_spec
 from .transact import Tables
 
+_SMALL_CACHE = 64 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 VECTOR_INDEX_ROWS = 100_000
@@ -49,6 +51,23 @@ def unindexed_fragments(dataset: Any) -> dict[str, int]:
         if fragments - covered:
             missing[index.name] = len(fragments - covered)
     return missing
+
+
+def broken_indexes(dataset: Any) -> list[str]:
+    """Names of the indexes of a table that cannot be read. They are read in full, and not kept in memory."""
+    import lance
+
+    apart = lance.dataset(dataset.uri, version=dataset.version, index_cache_size_bytes=_SMALL_CACHE)
+    return [index.name for index in apart.describe_indices() if not _can_be_read(apart, index.name)]
+
+
+def _can_be_read(dataset: Any, index: str) -> bool:
+    try:
+        dataset.prewarm_index(index)
+    except OF_LANCE as error:
+        log.info("index %s: %s", index, reason_of(error))
+        return False
+    return True
 
 
 def _make_missing(name: str, dataset: Any) -> None:

@@ -11,6 +11,7 @@ that opened it may still be at work.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,9 +24,10 @@ from evicat.schemas.errors import EvicatError, IntegrityError, UsageError
 from evicat.schemas.model import Model
 
 from .commit import move_head, open_tables
+from .damage import OF_LANCE, missing_files, reason_of
 from .files import sync_folder
-from .head import Head, earlier_heads, kept_path, read_head
-from .indexes import refresh_table
+from .head import Head, current_head, earlier_heads, kept_path, read_head
+from .indexes import broken_indexes, refresh_table
 from .layout import Layout
 from .locks import commit_right
 from .snapshots import snapshots
@@ -34,8 +36,8 @@ from .transact import Tables
 
 TAG = "evicat-kept-"
 """How the tags begin that are ours; the version follows."""
-_OF_LANCE = (OSError, RuntimeError, ValueError)
-"""What Lance raises where a table cannot be read or written."""
+
+log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 
@@ -67,6 +69,8 @@ class TableReport(Model):
     """Versions that kept heads need."""
     foreign_tags: tuple[str, ...] = ()
     """Tags that somebody else made: their versions stay too."""
+    rebuilt: tuple[str, ...] = ()
+    """Indexes that were broken or had lost files, and were made anew."""
     error: str = ""
 
 
@@ -104,6 +108,7 @@ class _Work:
     before: Size
     kept_versions: tuple[int, ...] = ()
     foreign_tags: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
     errors: list[str] = field(default_factory=list)
 
 
@@ -137,6 +142,8 @@ def _maintain(layout: Layout, age: timedelta, tell: Progress) -> Report:
     for name, each in work.items():
         tell(f"compacting {name}")
         with _noting(each):
+            check_files(layout, tables, name)
+            each.rebuilt = drop_broken_indexes(tables, name)
             compact(tables, name)
     move_head(layout, tables)
     kept = kept_heads(layout, age)
@@ -176,6 +183,7 @@ def _report(layout: Layout, tables: Tables, name: str, work: _Work) -> TableRepo
         after=_size(layout, tables, name),
         kept_versions=work.kept_versions,
         foreign_tags=work.foreign_tags,
+        rebuilt=work.rebuilt,
         error="; ".join(work.errors),
     )
 
@@ -185,9 +193,32 @@ def _noting(work: _Work) -> Iterator[None]:
     """One table that fails costs itself alone."""
     try:
         yield
-    except (EvicatError, *_OF_LANCE) as error:
-        reason = str(error).partition(", /")[0]  # without where in Lance's own source it was raised
-        work.errors.append(f"{type(error).__name__}: {reason}")
+    except EvicatError as error:
+        work.errors.append(str(error))
+    except OF_LANCE as error:
+        work.errors.append(f"{type(error).__name__}: {reason_of(error)}")
+
+
+def check_files(layout: Layout, tables: Tables, name: str) -> None:
+    """Look whether all files that hold the rows of a table are there, without reading them.
+
+    Raises:
+        IntegrityError: some are gone or were cut; names the first.
+    """
+    missing = missing_files(tables.dataset(name), layout.table(name))
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise IntegrityError(f"{missing[0]}{more}; restore the catalog from a copy")
+
+
+def drop_broken_indexes(tables: Tables, name: str) -> tuple[str, ...]:
+    """Drop the indexes of a table that cannot be read; returns their names. They are made of the rows anew."""
+    dataset = tables.dataset(name)
+    broken = tuple(broken_indexes(dataset))
+    for index in broken:
+        log.warning("table %r: index %s cannot be read and is made anew", name, index)
+        dataset.drop_index(index)
+    return broken
 
 
 def compact(tables: Tables, name: str) -> None:
@@ -203,7 +234,7 @@ def kept_heads(layout: Layout, age: timedelta) -> list[tuple[Head, tuple[str, ..
     Raises:
         IntegrityError: a snapshot cannot be read.
     """
-    newest = read_head(layout.head)
+    newest = current_head(layout)
     heads = {newest.number: newest}
     because = {newest.number: ["newest"]}
     replaced = datetime.now(UTC)  # when the head in hand stopped to be the newest

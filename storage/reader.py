@@ -17,7 +17,7 @@ from .head import Head, check_complete, current_head, kept_path
 from .layout import Layout
 from .rows import DEFAULT_VIEW, producer_from_row
 from .sql import sql_equals
-from .tables import embedder_id, vectors_table
+from .tables import FIXED_TABLES, embedder_id, vectors_table
 from .transact import open_table
 
 _TRIES = 5
@@ -61,7 +61,6 @@ class Reader:
             reader = cls(layout, current_head(layout))
             if reader._holds_all() or current_head(layout).number == reader.version:
                 break
-        check_complete(reader.head, layout)
         return reader
 
     @property
@@ -77,8 +76,9 @@ class Reader:
         """A table as ``lance.LanceDataset``; its reads raise as :meth:`reading` does.
 
         Raises:
-            UnknownNameError: the head lists no such table.
-            IntegrityError: it does, but the table or this version of it is missing.
+            UnknownNameError: there is no such table.
+            IntegrityError: the head lacks a table that every catalog has, or the table or the version that it
+                names is missing.
         """
         version = self._version_of(name)
         with self._lock:
@@ -146,5 +146,7 @@ class Reader:
 
     def _version_of(self, name: str) -> int:
         if name not in self.head.tables:
+            if name in FIXED_TABLES:
+                check_complete(self.head, self._layout)
             raise UnknownNameError("table", name, self.names())
         return self.head.tables[name]

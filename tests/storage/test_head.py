@@ -6,10 +6,13 @@ import shutil
 import lance
 import pytest
 
-from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.errors import BusyError, CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.storage import reader as reader_module
+from evicat.storage import transact
 from evicat.storage.create import create_catalog
-from evicat.storage.head import read_head
+from evicat.storage.head import kept_path, read_head
 from evicat.storage.layout import Layout
+from evicat.storage.maintain import maintain
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
 
@@ -26,6 +29,10 @@ def fill(making, catalog, windows=2):
 
 def tree(folder):
     return {path.relative_to(folder): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def newest_kept(catalog):
+    return kept_path(Layout.of(catalog), read_head(catalog / "head.json").number)
 
 
 def edit(path, **changes):
@@ -89,11 +96,145 @@ def test_a_missing_table_is_named(making, catalog, write):
 def test_a_head_that_names_a_version_that_is_not_there(making, catalog, write):
     fill(making, catalog)
     tables = read_head(catalog / "head.json").tables | {"units": 999}
-    edit(catalog / "head.json", tables=tables)
+    for path in (catalog / "head.json", newest_kept(catalog)):
+        edit(path, tables=tables)
     with pytest.raises(
         IntegrityError, match=r"table 'units' has no usable version 999, which the head names"
     ):
         Store.connect(catalog, write=write)
+
+
+class TestKeptHeads:
+    """The newest head lies in two files, and each helps where the other is gone or was edited."""
+
+    def test_a_missing_head_is_told_where_it_is_kept(self, making, catalog):
+        fill(making, catalog)
+        rows = making.content(catalog)
+        kept = newest_kept(catalog)
+        (catalog / "head.json").unlink()
+        with pytest.raises(IntegrityError) as told:
+            Reader.open(catalog)
+        assert f"is kept in {kept}: copy that to {catalog / 'head.json'}" in str(told.value)
+        shutil.copy(kept, catalog / "head.json")
+        assert making.content(catalog) == rows
+
+    @pytest.mark.parametrize(
+        "change", [{"number": 2}, {"written": "2020-01-01T00:00:00+00:00"}, {"tables": {}}]
+    )
+    @pytest.mark.parametrize("open_it", [Reader.open, lambda uri: Store.connect(uri, write=True)])
+    def test_an_edited_head_is_refused_and_both_files_are_named(self, making, catalog, change, open_it):
+        fill(making, catalog)
+        edit(catalog / "head.json", **change)
+        with pytest.raises(IntegrityError, match=r"head\.json and .*heads/0000000[23]\.json are both head"):
+            open_it(catalog)
+
+    def test_a_head_that_was_written_just_before_a_crash_changes_nothing(self, making, catalog):
+        unit = fill(making, catalog)
+        head = read_head(catalog / "head.json")
+        ahead = head.following(head.tables | {"units": head.tables["units"] + 1})
+        kept_path(Layout.of(catalog), ahead.number).write_text(ahead.model_dump_json())
+        rows = making.content(catalog)
+        with Store.connect(catalog, write=True) as store:
+            store.open(unit)
+            store.write(unit, making.done(unit, 2))
+            store.close(unit, complete=True)
+        assert len(making.content(catalog)["entries"]) == len(rows["entries"]) + 1
+
+    def test_one_that_is_broken_hinders_nobody(self, making, catalog):
+        fill(making, catalog)
+        newest_kept(catalog).write_text("{")
+        assert len(making.content(catalog)["entries"]) == 2
+
+
+class TestWithoutAFixedTable:
+    def test_nobody_writes(self, making, catalog):
+        fill(making, catalog)
+        self.forget(catalog, "videos")
+        with pytest.raises(IntegrityError, match="does not name table 'videos', which every catalog has"):
+            Store.connect(catalog, write=True)
+
+    def test_it_is_told_when_it_is_asked_for(self, making, catalog):
+        fill(making, catalog)
+        self.forget(catalog, "videos")
+        assert Reader.open(catalog).dataset("entries").count_rows() == 2
+        with pytest.raises(IntegrityError, match="does not name table 'videos'"):
+            Reader.open(catalog).dataset("videos")
+        with pytest.raises(IntegrityError, match="does not name table 'videos'"):
+            Store.connect(catalog)
+
+    def forget(self, catalog, table):
+        tables = {name: at for name, at in read_head(catalog / "head.json").tables.items() if name != table}
+        for path in (catalog / "head.json", newest_kept(catalog)):
+            edit(path, tables=tables)
+
+
+class TestWhileAMaintenanceRuns:
+    """It removes the versions of a head between reading that and opening its tables."""
+
+    @pytest.fixture
+    def meanwhile(self, monkeypatch):
+        """Calls something once, just before the first table is opened."""
+
+        def patch(act):
+            opened = []
+
+            def late(*arguments):
+                if not opened:
+                    opened.append(arguments)
+                    act()
+                return transact.open_table(*arguments)
+
+            monkeypatch.setattr(reader_module, "open_table", late)
+
+        return patch
+
+    def say(self, making, catalog, text):
+        unit = making.unit()
+        with Store.connect(catalog, write=True) as store:
+            store.open(unit)
+            store.write(unit, making.done(unit, 0, text))
+            store.close(unit, complete=True)
+
+    @pytest.mark.parametrize(
+        "entries_of",
+        [
+            lambda uri: Reader.open(uri).dataset("entries"),
+            lambda uri: Store.connect(uri).reader().dataset("entries"),
+        ],
+    )
+    def test_the_new_head_is_taken(self, making, catalog, meanwhile, entries_of):
+        fill(making, catalog)
+
+        def change():
+            self.say(making, catalog, "changed")
+            maintain(catalog, keep_days=0)
+
+        meanwhile(change)
+        assert "changed" in entries_of(catalog).to_table()["text"].to_pylist()
+
+    def test_a_head_that_was_asked_for_is_never_exchanged(self, making, catalog):
+        fill(making, catalog)
+        early = Reader.open(catalog).head
+        self.say(making, catalog, "changed")
+        maintain(catalog, keep_days=0)
+        with pytest.raises(IntegrityError, match="no usable version"):
+            Reader.open(catalog, early).dataset("entries")
+
+    def test_a_reader_whose_rows_go_is_told_that_it_was_no_damage(self, making, catalog):
+        fill(making, catalog)
+        early = Reader.open(catalog)
+        self.say(making, catalog, "changed")
+        maintain(catalog, keep_days=0)
+        with pytest.raises(BusyError, match=r"a maintenance removed head 3 .* open the catalog again"):
+            early.dataset("entries").to_table()
+
+    def test_what_is_damaged_is_told_for_that_table_alone(self, making, catalog):
+        fill(making, catalog)
+        shutil.rmtree(catalog / "tables" / "names.lance")
+        reader = Reader.open(catalog)
+        assert reader.dataset("entries").count_rows() == 2
+        with pytest.raises(IntegrityError, match="table 'names' is missing"):
+            reader.dataset("names")
 
 
 def test_a_destroyed_table_is_named(making, catalog):

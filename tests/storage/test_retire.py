@@ -3,6 +3,7 @@
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +11,17 @@ from evicat.schemas.errors import BusyError, IntegrityError, UnknownNameError, U
 from evicat.schemas.identity import Producer
 from evicat.storage import retire as module
 from evicat.storage.locks import ProcessLock
-from evicat.storage.migrations import keep_as_it_is
+from evicat.storage.maintain import maintain
+from evicat.storage.migrations import migrate
 from evicat.storage.reader import Reader
 from evicat.storage.retire import bring_back, retire
+from evicat.storage.roster import Roster
 from evicat.storage.snapshots import create_snapshot
 from evicat.storage.store import Store
 from evicat.storage.tables import embedder_id
 
 ASSETS = ("one", "two")
+SCHEMA_1 = Path(__file__).parent / "catalogs" / "schema1"
 WINDOWS = 2
 
 
@@ -365,18 +369,19 @@ class TestBroughtBack:
         assert store.view() == {}
         assert store.head == head
 
-    def test_past_a_snapshot_that_a_migration_kept(self, making, things, store, catalog):
+    def test_not_from_a_snapshot_that_a_migration_kept(self, tmp_path):
         """Its tables lack columns that those of this release have."""
-        layout = store.layout
-        keep_as_it_is(layout, 1, "before-schema-2")
-        kept = create_snapshot(catalog, "kept")
-        before = making.content(catalog)
-        retire(store, ids(things.other))
-        for path in layout.heads.iterdir():
-            path.unlink()
-        moved = bring_back(store, ids(things.other))
-        assert moved.from_heads == (kept.head.number,)
-        assert making.content(catalog) == before
+        old = shutil.copytree(SCHEMA_1, tmp_path / "old")
+        assert migrate(old).kept == ("before-schema-2",)
+        with Store.connect(old, write=True) as store:
+            (other,) = Roster.read(store.reader()).own_ids(["b7fa7c01"])
+            retire(store, {other})
+        maintain(old, keep_days=0)
+        with (
+            Store.connect(old, write=True) as store,
+            pytest.raises(UsageError, match="holds more of b7fa7c01"),
+        ):
+            bring_back(store, {other})
 
     def test_not_without_what_it_reads(self, making, things, store, catalog):
         before = making.content(catalog)

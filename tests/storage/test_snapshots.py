@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -23,11 +25,14 @@ from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import content_hash
 from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.storage import content
+from evicat.storage import snapshots as snapshots_module
 from evicat.storage.content import content_hash_of
+from evicat.storage.create import create_catalog
 from evicat.storage.export import export_snapshot, import_snapshot
 from evicat.storage.head import Head, read_head, write_head
 from evicat.storage.layout import Layout
 from evicat.storage.locks import ProcessLock
+from evicat.storage.maintain import maintain
 from evicat.storage.reader import Reader
 from evicat.storage.rows import entry_row
 from evicat.storage.snapshots import (
@@ -35,6 +40,7 @@ from evicat.storage.snapshots import (
     create_snapshot,
     delete_snapshot,
     find_snapshot,
+    readable_snapshots,
     reader_at,
     snapshots,
 )
@@ -181,6 +187,74 @@ class TestKept:
         assert snapshots(layout) == []
 
 
+class TestWhileItIsRead:
+    """Naming a head reads all of it, and keeps nobody from committing meanwhile."""
+
+    @pytest.fixture
+    def meanwhile(self, monkeypatch):
+        """Calls something once, while the content is being read."""
+
+        def patch(act):
+            def read(reader):
+                monkeypatch.setattr(snapshots_module, "content_hash_of", content_hash_of)
+                act()
+                return content_hash_of(reader)
+
+            monkeypatch.setattr(snapshots_module, "content_hash_of", read)
+
+        return patch
+
+    def add(self, making, catalog):
+        with Store.connect(catalog, write=True, lock_timeout_s=0) as store:
+            store.add_asset(making.asset("three"))
+
+    def test_others_commit_and_it_names_the_head_that_it_read(self, making, filled, meanwhile):
+        meanwhile(lambda: self.add(making, filled))
+        made = create_snapshot(filled, "first")
+        assert (made.rows["videos"], Reader.open(filled).dataset("videos").count_rows()) == (2, 3)
+        check_content(reader_at(filled, "first"), made)
+        maintain(filled, keep_days=0)
+        check_content(reader_at(filled, "first"), made)
+
+    def test_a_maintenance_that_keeps_young_heads_does_no_harm(self, making, filled, meanwhile):
+        meanwhile(lambda: (self.add(making, filled), maintain(filled, lock_timeout_s=0)))
+        made = create_snapshot(filled, "first")
+        check_content(reader_at(filled, "first"), made)
+
+    def test_a_head_that_was_removed_gets_no_name(self, making, filled, meanwhile):
+        meanwhile(lambda: (self.add(making, filled), maintain(filled, keep_days=0, lock_timeout_s=0)))
+        with pytest.raises(BusyError):
+            create_snapshot(filled, "first")
+        assert snapshots(Layout.of(filled)) == []
+        assert create_snapshot(filled, "first").rows["videos"] == 3
+
+    def test_a_name_that_somebody_took_meanwhile_stays_theirs(self, filled, meanwhile):
+        meanwhile(lambda: create_snapshot(filled, "first", note="theirs"))
+        with pytest.raises(UsageError, match="has a snapshot 'first' already"):
+            create_snapshot(filled, "first", note="ours")
+        assert find_snapshot(Layout.of(filled), "first").note == "theirs"
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda uri: create_snapshot(uri, "first"),
+        lambda uri: maintain(uri),
+        lambda uri: Store.connect(uri, write=True),
+    ],
+)
+def test_a_catalog_that_cannot_be_written_to_is_told_to_be_so(filled, monkeypatch, number, write):
+    lock = Layout.of(filled).commit_lock
+
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number), str(lock))
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    with pytest.raises(CatalogError, match=f"cannot be written to: {lock}: {os.strerror(number)}"):
+        write(filled)
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         "name", ["", "12", ".hidden", "-x", "a/b", "../up", "a b", "é", "x" * 101, "a\n"]
@@ -221,6 +295,9 @@ class TestRefused:
             with pytest.raises(IntegrityError, match=said) as error:
                 ask()
             assert str(path) in str(error.value)
+        create_snapshot(filled, "second")
+        found, (error,) = readable_snapshots(Layout.of(filled))
+        assert ([each.name for each in found], str(path) in str(error)) == (["second"], True)
         delete_snapshot(filled, "first")
 
     def test_an_edited_manifest(self, filled):
@@ -443,6 +520,19 @@ class TestHandedOn:
         (place / "film.mp4").unlink()
         ask(filled, "first", place)
         assert find_snapshot(Layout.of(place), "first")
+
+    @pytest.mark.parametrize("inner", ["inner", "tables/inner", "deep/er/inner"])
+    @pytest.mark.parametrize("ask", [export_snapshot, lambda uri, name, at: import_snapshot(uri, at, name)])
+    def test_no_catalog_is_written_into_a_catalog(self, ask, filled, tmp_path, inner):
+        create_snapshot(filled, "first")
+        (tmp_path / "link").symlink_to(filled)
+        before = everything(filled)
+        for root in (filled, tmp_path / "link"):
+            with pytest.raises(CatalogError, match=f"lies inside the catalog {filled}; choose a folder"):
+                ask(filled, "first", root / inner)
+            with pytest.raises(CatalogError, match="lies inside the catalog"):
+                create_catalog(root / inner)
+        assert everything(filled) == before
 
     def test_an_import_that_was_tampered_with_leaves_nothing(self, exported, making, tmp_path):
         layout = Layout.of(exported)
