@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 
+_QUOTATION_MARKS = frozenset("\"'\u201d\u2019\u00bb")
 CLOSING = "\"'\u201d\u2019\u00bb\u300d\u300f)]"
 _END = re.compile(
     rf"(?P<stop>[.!?\u2026]+)[{re.escape(CLOSING)}]*(?=\s)|[\u3002\uff01\uff1f]+[{re.escape(CLOSING)}]*"
@@ -59,6 +60,9 @@ def _ends(line: str, match: re.Match[str]) -> bool:
     after = line[match.end() :].lstrip()
     if not after or after[0].islower():
         return not after
+    behind = match.group().removeprefix(match["stop"])
+    if after[0] in "([" and _QUOTATION_MARKS.intersection(behind):
+        return False  # what stands in brackets behind a quotation belongs to it: "Yes." (0:03.2)
     if match["stop"] != ".":
         return True
     before = _LAST_WORD.search(line[: match.start()])

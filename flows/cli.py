@@ -339,7 +339,7 @@ def retire(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Take all that these producers made, and its vectors, out of a catalog.
+    """Take all that these producers made, and its vectors and supports, out of a catalog.
 
     Snapshots and earlier heads still show it, and --undo brings it back, until a clean-up removes it. An
     active producer stays while another could be active, and so does what a producer that stays reads.

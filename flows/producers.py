@@ -168,7 +168,8 @@ def print_retired(
 
 def _counts(moved: Moved) -> str:
     facts: dict[str, Any] = asdict(moved)
-    return ", ".join(f"{facts[name]} {name}" for name in ("units", "windows", "entries", "vectors"))
+    names = ["units", "windows", "entries", "vectors", *(["supports"] if moved.supports else [])]
+    return ", ".join(f"{facts[name]} {name}" for name in names)
 
 
 def _what(producer: Producer) -> str:

@@ -25,7 +25,7 @@ from .outdated import READ, changed_entries, outdated
 from .reader import Reader
 from .snapshots import check_schema, check_versions, snapshots
 from .sql import sql_in
-from .tables import COVERAGE, EMBEDDING, ENTRIES, UNITS, VECTORS
+from .tables import COVERAGE, DERIVED, ENTRIES, UNITS, holds_derived, table_spec
 from .transact import Tables, distinct, join
 
 
@@ -99,7 +99,7 @@ def each_once(found: Collection[Held]) -> list[Held]:
 
 
 def gather(found: Sequence[Held], tables: Tables, producers: Mapping[str, Producer]) -> dict[str, pa.Table]:
-    """Rows to add, by table. Windows that read what has changed since are stale; vectors of it stay away.
+    """Rows to add, by table. Windows that read what has changed since are stale; what is derived stays away.
 
     Args:
         found: Each unit once.
@@ -124,7 +124,7 @@ def _fit(
     returning: pa.Table,
     sources: set[tuple[str, str]],
 ) -> dict[str, pa.Table]:
-    """Units, coverage and vectors of one head, without what is outdated."""
+    """Units, coverage, vectors and supports of one head, without what is outdated."""
     orphans = _orphans(held.units, producers, sources)
     units = _without(held.units, "unit_id", orphans)
     before = _as(COVERAGE, held.rows("coverage", "unit_id", distinct(units["unit_id"])))
@@ -142,9 +142,10 @@ def _fit(
     units = pa.concat_tables([_without(units, "unit_id", touched), derived])
     fit = {"units": units, "coverage": coverage}
     for name in held.reader.names():
-        if name.startswith(VECTORS):
-            rows = held.rows(name, "embed_unit_id", distinct(units["unit_id"]))
-            fit[name] = _without_windows(rows, rows["embed_unit_id"], rows["window_start_us"], found.void)
+        if holds_derived(name):
+            owner = table_spec(name).lookup
+            rows = held.rows(name, owner, distinct(units["unit_id"]))
+            fit[name] = _without_windows(rows, rows[owner], rows["window_start_us"], found.void)
     return fit
 
 
@@ -168,11 +169,11 @@ def _sources(found: Sequence[Held], tables: Tables) -> set[tuple[str, str]]:
 
 
 def _orphans(units: pa.Table, producers: Mapping[str, Producer], sources: set[tuple[str, str]]) -> set[str]:
-    """Embedding units whose source is neither there nor coming back."""
+    """Derived units nothing of whose sources is there or coming back."""
     return {
         row["unit_id"]
         for row in units.select(["unit_id", "asset_id", "producer_id", "kind"]).to_pylist()
-        if row["kind"] == EMBEDDING
+        if row["kind"] in DERIVED
         and not any((row["asset_id"], read) in sources for read in producers[row["producer_id"]].reads)
     }
 
@@ -199,7 +200,9 @@ def _without_windows(rows: pa.Table, units: Any, starts_us: Any, windows: pa.Tab
     """``rows``, whose unit and start of window stand in two columns, without those of ``windows``."""
     if not windows.num_rows:
         return rows
-    places = pa.table({"unit_id": units, "window_start_us": starts_us, "at": pa.array(range(rows.num_rows))})
+    places = pa.table(
+        {"unit_id": units, "window_start_us": starts_us, "at": pa.array(range(rows.num_rows), pa.int64())}
+    )
     kept = join(places, windows, ["unit_id", "window_start_us"], "left anti")["at"]
     return rows.take(kept)
 

@@ -96,7 +96,7 @@ def open_tables(layout: Layout) -> Tables:
 def drain(layout: Layout, staging: StagingArea) -> Head:
     """Commit every staged file and return the head after it.
 
-    Where a file of facts broke, chunks stay staged that nothing in the catalog would explain (:class:`Known`).
+    Where a file of facts broke, chunks stay staged that nothing in the catalog explains (:class:`Known`).
 
     Raises:
         IntegrityError: a batch or a table contradicts itself; the head stays where it was.

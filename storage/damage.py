@@ -48,7 +48,7 @@ def damage_told(table: str) -> Iterator[None]:
     except OF_LANCE as error:
         if isinstance(error, OSError) and is_full(error):
             raise
-        raise IntegrityError(f"table {table!r} is damaged: {reason_of(error)}. {_MEND}") from error
+        raise IntegrityError(f"table {table!r} cannot be read: {reason_of(error)}. {_MEND}") from error
 
 
 class ReadTable:
@@ -63,7 +63,8 @@ class ReadTable:
 
     def to_table(self, *arguments: Any, **options: Any) -> pa.Table:
         with self._reading():
-            return self._dataset.to_table(*arguments, **options)
+            rows: pa.Table = self._dataset.to_table(*arguments, **options)
+        return rows
 
     def count_rows(self, *arguments: Any, **options: Any) -> int:
         with self._reading():
@@ -96,7 +97,8 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         with self._reading():
-            return self._scanner.to_table()
+            rows: pa.Table = self._scanner.to_table()
+        return rows
 
 
 def missing_files(dataset: Any, folder: Path) -> list[str]:
@@ -108,9 +110,8 @@ def missing_files(dataset: Any, folder: Path) -> list[str]:
             if not path.is_file():
                 missing.append(f"data/{file.path} is missing")
             elif file.file_size_bytes and path.stat().st_size != file.file_size_bytes:
-                missing.append(
-                    f"data/{file.path} has {path.stat().st_size} bytes, its manifest says {file.file_size_bytes}"
-                )
+                sizes = f"{path.stat().st_size} bytes, its manifest says {file.file_size_bytes}"
+                missing.append(f"data/{file.path} has {sizes}")
         deleted = fragment.metadata.deletion_file
         if deleted is not None and not (folder / deleted.path(fragment.fragment_id)).is_file():
             missing.append(f"{deleted.path(fragment.fragment_id)} is missing")

@@ -72,8 +72,8 @@ def current_head(layout: Layout) -> Head:
         return head
     if kept != head:
         raise IntegrityError(
-            f"{layout.head} and {path} are both head {head.number}, but {_difference(head, kept)}: one of the "
-            "two was edited. Copy the right one over the other"
+            f"{layout.head} and {path} are both head {head.number}, but {_difference(head, kept)}: "
+            "one of the two was edited. Copy the right one over the other"
         )
     return head
 
@@ -87,8 +87,8 @@ def check_complete(head: Head, layout: Layout) -> None:
     lacking = sorted(FIXED_TABLES.keys() - head.tables.keys())
     if lacking:
         raise IntegrityError(
-            f"head {head.number} of {layout.root} does not name table {lacking[0]!r}, which every catalog has. "
-            f"Restore {layout.head} from a copy of the catalog"
+            f"head {head.number} of {layout.root} does not name table {lacking[0]!r}, which every catalog "
+            f"has. Restore {layout.head} from a copy of the catalog"
         )
 
 

@@ -98,8 +98,8 @@ def _refusal_told(path: Path) -> Iterator[None]:
         if error.errno not in _NO_WRITING:
             raise
         raise CatalogError(
-            f"the catalog cannot be written to: {path}: {os.strerror(error.errno)}. It can be read; to change "
-            "it, get the right to write there, or work on a copy of it"
+            f"the catalog cannot be written to: {path}: {os.strerror(error.errno)}. It can be read; to "
+            "change it, get the right to write there, or work on a copy of it"
         ) from error
 
 

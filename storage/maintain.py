@@ -212,7 +212,7 @@ def check_files(layout: Layout, tables: Tables, name: str) -> None:
 
 
 def drop_broken_indexes(tables: Tables, name: str) -> tuple[str, ...]:
-    """Drop the indexes of a table that cannot be read; returns their names. They are made of the rows anew."""
+    """Drop the indexes of a table that cannot be read, to be made of the rows anew; returns their names."""
     dataset = tables.dataset(name)
     broken = tuple(broken_indexes(dataset))
     for index in broken:

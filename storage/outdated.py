@@ -1,8 +1,8 @@
 """What is outdated where entries came, went, or changed their text or time.
 
 An embedded chunk is void, vectors and coverage, if such an entry begins in it: vectors never outlive what
-they embed. A described window is stale if such an entry overlaps it, and keeps its own entries until it is
-made again.
+they embed. So are the supports of an asset. A described window is stale if such an entry overlaps it, and
+keeps its own entries until it is made again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evicat.schemas.entry import Outcome
 from evicat.schemas.span import to_us
 
 from .rows import Row
-from .tables import COVERAGE, EMBEDDING, WINDOWS
+from .tables import COVERAGE, DERIVED, WINDOWS
 from .transact import join
 
 MEANING = ["entry_id", "text", "start_s", "end_s"]
@@ -35,7 +35,7 @@ class Outdated:
     stale: pa.Table
     """Rows of ``coverage``, marked as stale."""
     void: pa.Table
-    """Embedded chunks, as ``WINDOWS``."""
+    """Embedded chunks and results of support units, as ``WINDOWS``."""
 
 
 def changed_entries(before: pa.Table, after: pa.Table) -> list[Row]:
@@ -59,7 +59,7 @@ def outdated(windows: pa.Table, reads: Mapping[str, Sequence[str]], changed: Ite
     for row in windows.to_pylist() if spans else ():
         sources = [(row["asset_id"], source) for source in reads.get(row["producer_id"], ())]
         read = [span for source in sources for span in spans.get(source, ())]
-        if row["kind"] == EMBEDDING:
+        if row["kind"] in DERIVED:
             if any(row["start_s"] <= start < row["end_s"] for start, _ in read):
                 void.append({"unit_id": row["unit_id"], "window_start_us": to_us(row["start_s"])})
         elif any(start < row["end_s"] and row["start_s"] < end for start, end in read):

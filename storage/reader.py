@@ -88,7 +88,10 @@ class Reader:
             return self._datasets[name]
 
     def table(self, name: str) -> Any:
-        """A table as ``lancedb.table.Table``, to be searched inside :meth:`reading`; raises as :meth:`dataset`."""
+        """A table as ``lancedb.table.Table``, to be searched inside :meth:`reading`.
+
+        Raises as :meth:`dataset` does.
+        """
         import lancedb
 
         version = self.dataset(name).version

@@ -21,7 +21,7 @@ from .claims import check_none_held
 from .roster import Roster, own_id
 from .rows import DEFAULT_VIEW, view_row
 from .store import Store
-from .tables import EMBEDDING, FIXED_TABLES, VECTORS
+from .tables import DERIVED, FIXED_TABLES, VECTORS, holds_derived, table_spec
 from .transact import ROW, Tables, check_keys, distinct
 
 
@@ -33,6 +33,7 @@ class Moved:
     windows: int = 0
     entries: int = 0
     vectors: int = 0
+    supports: int = 0
     head: int = 0
     from_heads: tuple[int, ...] = ()
     """The earlier heads that it came from, newest first; empty where nothing was brought back."""
@@ -40,15 +41,17 @@ class Moved:
     @classmethod
     def of(cls, rows: dict[str, int], head: int, from_heads: tuple[int, ...] = ()) -> Moved:
         vectors = sum(count for name, count in rows.items() if name.startswith(VECTORS))
-        units, windows, entries = (rows.get(name, 0) for name in ("units", "coverage", "entries"))
-        return cls(units, windows, entries, vectors, head, from_heads)
+        names = ("units", "coverage", "entries", "supports")
+        units, windows, entries, supports = (rows.get(name, 0) for name in names)
+        return cls(units, windows, entries, vectors, supports, head, from_heads)
 
 
 def retire(store: Store, own_ids: Collection[str]) -> Moved:
-    """Take entries, coverage, units and vectors of these producers out of the tables.
+    """Take entries, coverage, units, vectors and supports of these producers out of the tables.
 
-    So goes what only embeds their entries. An embedder goes by its embedder id. Nobody may be at work on any
-    unit: what is being written may be of these producers, and would come into the tables behind this.
+    So goes what only embeds their entries, and supports that were made of them. An embedder goes by its
+    embedder id. Nobody may be at work on any unit: what is being written may be of these producers, and would
+    come into the tables behind this.
 
     Raises:
         UsageError: one is active while another of its kind and scale could be, is read by one that stays,
@@ -59,10 +62,10 @@ def retire(store: Store, own_ids: Collection[str]) -> Moved:
     check_none_held(store.layout, now)
     with store.changing() as tables:
         roster = Roster.read(store.reader())
-        going = roster.with_embedding(own_ids)
+        going = roster.with_derived(own_ids)
         _check_may_go(roster, going, own_ids, str(store.layout.root))
         removed = _take_out(tables, going)
-        _leave_view(tables, roster, own_ids)
+        _leave_view(tables, roster, {*own_ids, *going})
         check_none_held(store.layout, now)  # a run may have begun meanwhile
     return Moved.of(removed, tables.head.number)
 
@@ -79,14 +82,14 @@ def bring_back(store: Store, own_ids: Collection[str]) -> Moved:
     """
     with store.changing() as tables:
         roster = Roster.read(store.reader())
-        wanted = {name: roster.with_embedding([name]) for name in own_ids}
+        wanted = {name: roster.with_derived([name]) for name in own_ids}
         found = newest_holding(store.layout, tables, wanted)
         catalog = str(store.layout.root)
         _check_found(found, own_ids, catalog)
         for name, held in found.items():
             _check_reads(roster, held, wanted[name], own_ids, catalog)
         units = each_once(found.values())
-        rows = gather(units, tables, roster.with_embedding(own_ids))
+        rows = gather(units, tables, roster.with_derived(own_ids))
         back = distinct(rows["units"]["producer_id"])
         for name in sorted(own_ids):
             _check_fits(roster.called(name)[0], name, set(wanted[name]) & set(back), catalog)
@@ -150,7 +153,7 @@ def _check_reads(
     roster: Roster, held: Held, coming: dict[str, Producer], asked: Collection[str], catalog: str
 ) -> None:
     """What is written must find what it reads; vectors of what is not there just stay away."""
-    writing = (producer for producer in coming.values() if producer.kind != EMBEDDING)
+    writing = (producer for producer in coming.values() if producer.kind not in DERIVED)
     for producer in writing:
         needed = [read for read in producer.reads if read in held.made]
         lacking = [read for read in needed if read not in roster.made and read not in asked]
@@ -174,8 +177,8 @@ def _take_out(tables: Tables, going: Collection[str]) -> dict[str, int]:
     for name in ("coverage", "entries"):
         doomed[name] = tables.find(name, "producer_id", sorted(going), [])[ROW]
     for name in tables.names():
-        if name.startswith(VECTORS):
-            doomed[name] = tables.find(name, "embed_unit_id", distinct(units["unit_id"]), [])[ROW]
+        if holds_derived(name):
+            doomed[name] = tables.find(name, table_spec(name).lookup, distinct(units["unit_id"]), [])[ROW]
     for name, rows in doomed.items():
         tables.replace(name, tables.dataset(name).schema.empty_table(), rows)
     return {name: len(rows) for name, rows in doomed.items()}
@@ -190,8 +193,7 @@ def _put_in(tables: Tables, rows: dict[str, pa.Table]) -> dict[str, int]:
         tables.replace(name, new)
     unit_ids = distinct(rows["units"]["unit_id"])
     for name in rows:
-        column = "embed_unit_id" if name.startswith(VECTORS) else "unit_id"
-        found = tables.check_unique(name, column, unit_ids)
+        found = tables.check_unique(name, table_spec(name).lookup, unit_ids)
         if found.num_rows != rows[name].num_rows:
             raise IntegrityError(
                 f"table {name!r} has {found.num_rows} rows of the units that were brought back, "
@@ -207,9 +209,9 @@ def _put_in(tables: Tables, rows: dict[str, pa.Table]) -> dict[str, int]:
     return {name: new.num_rows for name, new in rows.items()}
 
 
-def _leave_view(tables: Tables, roster: Roster, own_ids: Collection[str]) -> None:
+def _leave_view(tables: Tables, roster: Roster, names: Collection[str]) -> None:
     """No retired producer stays active: the next one that is made of its kind and scale will be."""
-    gone = [name for name in own_ids if name in roster.view.values()]
+    gone = [name for name in names if name in roster.view.values()]
     rows = tables.find("views", "producer_id", gone, [])
     tables.replace("views", FIXED_TABLES["views"].empty_table(), rows[ROW])
 

@@ -9,7 +9,7 @@ from evicat.schemas.identity import Producer
 
 from .reader import Reader
 from .rows import producer_from_row
-from .tables import EMBEDDING, embedder_id
+from .tables import EMBEDDING, SUPPORT, embedder_id
 from .transact import distinct
 
 
@@ -37,6 +37,13 @@ def by_beginning(known: Mapping[str, str], beginning: str) -> str:
     if len(found) > 1:
         raise UsageError(f"{beginning!r} begins several producers: {', '.join(found)}")
     return found[0]
+
+
+def _needs(producer: Producer, others: Collection[str]) -> bool:
+    """Whether nothing of a producer is right where nothing of ``others`` is there."""
+    if producer.kind == EMBEDDING:
+        return len(producer.reads) == 1 and producer.reads[0] in others
+    return producer.kind == SUPPORT and not set(producer.reads).isdisjoint(others)
 
 
 class Roster:
@@ -76,13 +83,13 @@ class Roster:
             raise UnknownNameError("producer", name, sorted(self.own))
         return found
 
-    def with_embedding(self, own_ids: Collection[str]) -> dict[str, Producer]:
-        """The producers of these ids, and those that only embed what one of them writes; by producer id."""
+    def with_derived(self, own_ids: Collection[str]) -> dict[str, Producer]:
+        """The producers of these ids, and what cannot be without them; by producer id.
+
+        That is what only embeds what one of them writes, and supports that are made of it.
+        """
         named = {each.producer_id: each for name in own_ids for each in self.called(name)}
-        only_one = (
-            each for each in self.producers.values() if each.kind == EMBEDDING and len(each.reads) == 1
-        )
-        return named | {each.producer_id: each for each in only_one if each.reads[0] in named}
+        return named | {key: each for key, each in self.producers.items() if _needs(each, named)}
 
     def is_made(self, name: str) -> bool:
         return any(each.producer_id in self.made for each in self.called(name))

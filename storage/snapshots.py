@@ -75,7 +75,7 @@ def snapshots(layout: Layout) -> list[Snapshot]:
 
 
 def readable_snapshots(layout: Layout) -> tuple[list[Snapshot], list[IntegrityError]]:
-    """As :func:`snapshots`, but what is wrong with those that cannot be read is returned beside the others."""
+    """As :func:`snapshots`, but beside those that can be read returns what is wrong with the others."""
     found, errors = [], []
     for path in _manifests(layout):
         try:

@@ -145,8 +145,8 @@ def _then(path: Path) -> str:
     if path.suffix == ".arrow":
         return "its windows are done again"
     return (
-        "and what it said of producers, videos, names or roots is missing until the next index of that media; "
-        "results that cannot do without it wait until then"
+        "and what it said of producers, videos, names or roots is missing until the next index of that "
+        "media; results that cannot do without it wait until then"
     )
 
 

@@ -247,6 +247,11 @@ _VECTOR_SPEC = TableSpec(
 )
 
 
+def holds_derived(table: str) -> bool:
+    """Whether rows of a table belong to units of :data:`DERIVED` kinds, found by the table's ``lookup``."""
+    return table == "supports" or table.startswith(VECTORS)
+
+
 def table_spec(name: str) -> TableSpec:
     return _VECTOR_SPEC if name.startswith(VECTORS) else _SPECS[name]
 

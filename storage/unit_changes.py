@@ -1,4 +1,4 @@
-"""What a batch of staged chunks changes in ``entries``, ``coverage``, ``units`` and the vector tables.
+"""What a batch of staged chunks changes in the tables of entries, windows, units, supports and vectors.
 
 The rules:
 
@@ -6,8 +6,8 @@ The rules:
   changed, all its stored rows go.
 - Where an entry of a stored unit comes, goes, or changes its text or time, what read it is outdated. An
   embedded chunk goes, vectors and coverage: it is pending again, and vectors never outlive what they
-  embed. A described window becomes stale, and keeps its entries until it is made again. So does a window
-  that was told of a narrative before it, in its own unit.
+  embed. So do supports. A described window becomes stale, and keeps its entries until it is made again. So
+  does a window that was told of a narrative before it, in its own unit.
 - A unit row is derived from what is then in coverage.
 """
 
@@ -30,7 +30,7 @@ from .outdated import READ, Outdated, as_stale, changed_entries, outdated
 from .own_past import read_their_past, told_of
 from .rows import Row
 from .staging import StagedChunk
-from .tables import COVERAGE, ENTRIES, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
+from .tables import COVERAGE, ENTRIES, SUPPORTS, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
 from .transact import ROW, Tables, distinct, join
 
 _WINDOW = WINDOWS.names
@@ -98,8 +98,10 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     doomed_coverage = join(stored.coverage, void, _WINDOW, "left semi")
     kept_coverage = join(stored.coverage, void, _WINDOW, "left anti").select(COVERAGE.names).cast(COVERAGE)
     units = unit_rows(_states(stored, chunks), pa.concat_tables([kept_coverage, new_coverage]))
-    vectors = _vector_changes(tables, chunks, doomed_coverage.select(_WINDOW))
+    doomed_windows = doomed_coverage.select(_WINDOW)
+    vectors = _vector_changes(tables, chunks, doomed_windows)
     return vectors | {
+        "supports": _support_changes(tables, chunks, doomed_windows),
         "entries": Changes(new_entries, doomed_entries[ROW]),
         "coverage": Changes(new_coverage, doomed_coverage[ROW]),
         "units": Changes(units, [row[ROW] for row in stored.units.values()]),
@@ -202,6 +204,14 @@ def _vector_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -
             doomed = join(_as_window(stored), void, _WINDOW, "left semi")[ROW]
         changes[name] = Changes(rows, doomed)
     return changes
+
+
+def _support_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) -> Changes:
+    new = pa.concat_tables([SUPPORTS.empty_table(), *(_nested(chunk, "supports") for chunk in chunks)])
+    columns = ["support_unit_id", "window_start_us"]
+    stored = tables.find("supports", "support_unit_id", distinct(void["unit_id"]), columns)
+    stored = stored.rename_columns({"support_unit_id": "unit_id"})
+    return Changes(new, join(stored, void, _WINDOW, "left semi")[ROW])
 
 
 def _vector_schema(tables: Tables, name: str, parts: list[pa.Table]) -> pa.Schema | None:

@@ -41,6 +41,7 @@ subtitles = "only"
 [embedder]
 name = "sentence-transformers"
 model = "packaged:all-MiniLM-L6-v2"
+[supports]
 """
 LONG = "She says that the house by the river is for sale, and that nobody has come to see it. " * 40
 SUBTITLES = f"""1
@@ -148,7 +149,10 @@ def test_a_catalog_as_it_was_made_passes_every_proof_and_each_looked_at_somethin
     result = audit(Reader.open(healthy))
     assert [(proof.name, proof.cases, proof.notes) for proof in result.proofs] == [
         (name, [], [])
-        for name in ("tables", "windows", "entries", "ids", "times", "units", "contexts", "inputs", "vectors")
+        for name in (
+            *("tables", "windows", "entries", "ids", "times", "units", "contexts", "inputs", "vectors"),
+            "supports",
+        )
     ]
     assert result.holds
     reader = Reader.open(healthy)
@@ -158,6 +162,7 @@ def test_a_catalog_as_it_was_made_passes_every_proof_and_each_looked_at_somethin
     assert looked["times"] == reader.dataset("entries").count_rows()
     vectors = next(name for name in reader.names() if name.startswith("vectors_"))
     assert looked["vectors"] == reader.dataset(vectors).count_rows()
+    assert looked["supports"] == reader.dataset("supports").count_rows()
 
 
 def test_portions_of_any_size_give_the_same_answer(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,10 +357,10 @@ def test_a_name_whose_file_no_run_has_probed_is_told_and_nothing_is_wrong(patien
     assert "1 video names are of files that no run has probed so far" in notes
 
 
-@pytest.mark.parametrize("table", ["coverage", "entries", "vectors_"])
+@pytest.mark.parametrize("table", ["coverage", "entries", "vectors_", "supports"])
 def test_rows_of_no_unit_are_found(patient: Patient, table: str) -> None:
     name = patient.table(table)
-    column = "embed_unit_id" if table == "vectors_" else "unit_id"
+    column = {"vectors_": "embed_unit_id", "supports": "support_unit_id"}.get(table, "unit_id")
     patient.set(name, pl.int_range(pl.len()) == 0, **{column: "e" * 32})
     assert f"1 rows of table {name} are of a unit that is not in table units" in patient.told("units")
 
@@ -366,7 +371,9 @@ def test_rows_of_no_unit_are_found(patient: Patient, table: str) -> None:
 def test_a_narrative_of_other_texts_than_those_stored_is_found_and_may_be_stale(patient: Patient) -> None:
     patient.set("entries", LOCAL & at(10.0) & (pl.col("frames").list.len() > 0), text="Nothing of the kind.")
     cases = patient.proof("contexts").cases
-    assert {(case.scale, case.start_us) for case in cases} == {("narrative-15s", 0), ("vectors", 0)}
+    assert {(case.scale, case.start_us) for case in cases} == {
+        *(("narrative-15s", 0), ("vectors", 0), ("supports", 0))
+    }
     patient.set("coverage", NARRATIVE & at(0.0), outcome="stale")
     cases = patient.proof("contexts").cases
     assert {case.scale for case in cases} == {"vectors"}
@@ -492,6 +499,80 @@ def test_a_text_that_could_not_be_embedded_is_no_fault(patient: Patient) -> None
     assert patient.proof("vectors").holds
 
 
+# Supports
+
+
+@pytest.mark.parametrize("sentence", [0, 1])
+def test_a_lost_sentence_is_found(patient: Patient, sentence: int) -> None:
+    patient.drop("supports", at(0.0) & (pl.col("sentence") == sentence))
+    told = patient.told("supports")
+    assert "which is not 0, 1, 2" in told or "are not its text" in told
+
+
+def test_the_sentences_of_a_narrative_that_was_not_weighed_are_missed(patient: Patient) -> None:
+    patient.drop("supports", at(15.0))
+    assert "has sentences None, which is not 0, 1, 2" in patient.told("supports")
+
+
+def test_a_sentence_that_says_something_else_is_found(patient: Patient) -> None:
+    patient.set("supports", at(0.0) & (pl.col("sentence") == 0), text="Something else.")
+    assert "are not its text" in patient.told("supports")
+
+
+def test_a_sentence_that_stands_twice_is_found(patient: Patient) -> None:
+    patient.twice("supports", at(0.0) & (pl.col("sentence") == 0))
+    assert "sentence 0 of" in patient.told("supports")
+
+
+def test_a_sentence_of_no_narrative_or_of_no_finished_unit_is_found(patient: Patient) -> None:
+    patient.set("supports", at(0.0) & (pl.col("sentence") == 0), entry_id="gone")
+    assert "sentence 0 of gone belongs to no narrative" in patient.told("supports")
+    patient.set("coverage", pl.col("kind") == "support", outcome="failed")
+    assert "belongs to no unit that is done" in patient.told("supports")
+
+
+def test_an_unknown_role_is_found(patient: Patient) -> None:
+    patient.set("supports", pl.col("sentence") == 0, role="guessed")
+    assert "has the unknown role 'guessed'" in patient.told("supports")
+
+
+def links(entry_id: pl.Expr | None = None, score: float | None = None) -> pl.Expr:
+    """The links of a sentence, all to another entry or with another score."""
+    link = pl.element().struct.field("entry_id") if entry_id is None else entry_id
+    value = pl.element().struct.field("score") if score is None else pl.lit(score)
+    return pl.col("rests_on").list.eval(pl.struct(link.alias("entry_id"), value.alias("score")))
+
+
+def test_a_link_to_what_was_not_read_is_found(patient: Patient) -> None:
+    narrative = patient.rows("supports")["entry_id"][0]
+    for wrong in ("gone", narrative):
+        patient.set("supports", pl.col("rests_on").list.len() > 0, rests_on=links(pl.lit(wrong)))
+        assert f"rests on {wrong}, which is no entry that it read" in patient.told("supports")
+
+
+def test_a_link_to_withheld_speech_is_found(patient: Patient) -> None:
+    patient.set("entries", SPEECH & at(1.0), flags=["repeated"])
+    assert "which is no entry that it read" in patient.told("supports")
+
+
+def test_a_link_to_another_time_is_found(patient: Patient) -> None:
+    of_the_end = patient.rows("supports").filter(at(15.0))["rests_on"].explode()[0]["entry_id"]
+    patient.set("supports", at(0.0) & (pl.col("rests_on").list.len() > 0), rests_on=links(pl.lit(of_the_end)))
+    told = patient.told("supports")
+    assert f"rests on {of_the_end}, which is elsewhere in time" in told
+
+
+def test_a_score_that_is_none_is_found(patient: Patient) -> None:
+    for wrong in (0.0, 1.5, float("nan")):
+        patient.set("supports", pl.col("rests_on").list.len() > 0, rests_on=links(score=wrong))
+        assert f"with the score {wrong}" in patient.told("supports")
+
+
+def test_supports_of_other_entries_than_those_stored_are_found(patient: Patient) -> None:
+    patient.set("coverage", pl.col("kind") == "support", context_hash="other")
+    assert "it read other entries" in patient.told("contexts")
+
+
 # Tables
 
 
@@ -502,7 +583,7 @@ def test_a_head_that_names_a_version_that_is_not_there_is_told_and_nothing_else_
     write_head(patient.layout, head.following(head.tables | {"names": 99}))
     assert "table 'names' has no usable version 99" in patient.told("tables")
     result = patient.audit()
-    assert [proof.skipped for proof in result.proofs] == [False] + [True] * 8
+    assert [proof.skipped for proof in result.proofs] == [False] + [True] * 9
     assert not result.holds
 
 

@@ -30,6 +30,11 @@ from evicat.catalog.sentences import sentences
             ["She waits... then runs.", "He waits...", "Nothing."],
         ),
         ("(A door shuts.) They sit.", ["(A door shuts.)", "They sit."]),
+        (
+            'A voice says: "Yes." (0:01.0) and "No." (0:03.0). (A door shuts.)',
+            ['A voice says: "Yes." (0:01.0) and "No." (0:03.0).', "(A door shuts.)"],
+        ),
+        ("(He left.) (Nobody saw it.)", ["(He left.)", "(Nobody saw it.)"]),
         ("1. He sits. 2. She stands.", ["1. He sits.", "2. She stands."]),
         ("One line\nand another", ["One line", "and another"]),
         ("他走了。她留下。", ["他走了。", "她留下。"]),

@@ -111,7 +111,8 @@ def test_everything_of_a_producer_goes_in_one_head_and_nothing_else(making, thin
     moved = retire(store, ids(things.other))
     after = making.content(catalog)
     assert asdict(moved) == {
-        "units": 4, "windows": 6, "entries": 4, "vectors": 4, "head": head + 1, "from_heads": (),
+        "units": 4, "windows": 6, "entries": 4, "vectors": 4, "supports": 0,
+        "head": head + 1, "from_heads": (),
     }  # fmt: skip
     gone = ids(things.other, things.embedding(things.other))
     for name, rows in before.items():
