@@ -23,8 +23,8 @@ install: $(STAMPS)/venv  ## Make .venv with everything that the demo and the tes
 demo: $(STAMPS)/venv  ## Index the sample clips and search them; VIDEO=path: your own file
 	$(BIN)/python demo/demo.py --samples $(DEMO)/samples --catalog $(DEMO)/$(if $(VIDEO),mine --video '$(VIDEO)',catalog)
 
-test: $(STAMPS)/venv  ## Run the whole test suite
-	$(BIN)/python -m pytest
+test: $(STAMPS)/venv  ## Run the whole test suite, in two processes
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: $(STAMPS)/venv  ## Lint, formatting, strict types, import direction
 	$(BIN)/ruff check .

@@ -372,11 +372,13 @@ def test_a_narrative_of_other_texts_than_those_stored_is_found_and_may_be_stale(
     patient.set("entries", LOCAL & at(10.0) & (pl.col("frames").list.len() > 0), text="Nothing of the kind.")
     cases = patient.proof("contexts").cases
     assert {(case.scale, case.start_us) for case in cases} == {
-        *(("narrative-15s", 0), ("vectors", 0), ("supports", 0))
+        ("narrative-15s", 0),
+        ("vectors", 0),
+        ("supports", 0),
     }
     patient.set("coverage", NARRATIVE & at(0.0), outcome="stale")
     cases = patient.proof("contexts").cases
-    assert {case.scale for case in cases} == {"vectors"}
+    assert {case.scale for case in cases} == {"vectors", "supports"}
     assert "is not marked stale" in cases[0].what
 
 

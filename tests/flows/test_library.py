@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evicat.catalog.describers.sight import Sight
 from evicat.catalog import build
+from evicat.catalog.describers.sight import Sight
 from evicat.catalog.query import Catalog
 from evicat.flows.ingest import ingest
 from evicat.schemas.errors import WindowError
