@@ -295,6 +295,7 @@ class ServedEngine(Engine):
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         await self._client.close()
+        await asyncio.get_running_loop().shutdown_default_executor()  # it has looked up names
 
 
 def _said(error: APIStatusError) -> str:
