@@ -12,6 +12,7 @@ import numpy as np
 
 from evicat.catalog.transcribers.base import SAMPLE_RATE, Samples
 from evicat.schemas.asset import Asset
+from evicat.schemas.errors import AssetError
 from evicat.schemas.span import US
 
 from .clock import to_us
@@ -120,9 +121,19 @@ class _Run:
         return self._format == _format_of(frame) and abs(time_us - self.next_us) <= _JITTER_US
 
     def resample(self, frame: Any) -> tuple[int, Samples]:
-        """Position on the timeline, in samples, and the samples that are ready."""
+        """Position on the timeline, in samples, and the samples that are ready.
+
+        Raises:
+            AssetError: FFmpeg does not know what its channels are.
+        """
+        from av import FFmpegError
+
         self._seconds += Fraction(frame.samples, frame.sample_rate)
-        return self._placed(self._resampler.resample(frame))
+        try:
+            return self._placed(self._resampler.resample(frame))
+        except FFmpegError as error:
+            layout = frame.layout.name
+            raise AssetError(f"sound of layout {layout!r} cannot be made mono: {error.strerror}") from None
 
     def flush(self) -> tuple[int, Samples]:
         return self._placed(self._resampler.resample(None))
@@ -130,6 +141,7 @@ class _Run:
     def _placed(self, frames: list[Any]) -> tuple[int, Samples]:
         arrays = [frame.to_ndarray()[0] for frame in frames if frame is not None]
         samples = np.concatenate(arrays) if arrays else np.empty(0, np.float32)
+        np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)  # of float sound: silence instead
         position = self._position
         self._position += len(samples)
         return position, samples

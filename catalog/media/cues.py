@@ -8,14 +8,16 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from evicat.schemas.errors import AssetError
 
 from .utterances import Line
 
-_TIME = r"(-?)(?:(\d+):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
+_TIME = r"(-?)(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
 _LOOKS_LIKE_TIMING = re.compile(r"\d:\d.*-->|-->.*\d:\d")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]+)>|</v>")
@@ -106,11 +108,37 @@ def _parse(groups: tuple[str | None, ...]) -> int:
     return -microseconds if sign else microseconds
 
 
+def _events(text: str) -> list[Any]:
+    """Events of an ASS or SSA file; one that pysubs2 cannot read costs itself alone.
+
+    Raises:
+        Pysubs2Error, ValueError: it is none at all.
+    """
+    import pysubs2
+
+    def read(text: str) -> list[Any]:
+        return list(pysubs2.SSAFile.from_string(text, format_="ass").events)
+
+    try:
+        return read(text)
+    except ValueError:
+        lines = text.splitlines()
+        events = [number for number, line in enumerate(lines) if line.startswith(("Dialogue:", "Comment:"))]
+        head = lines[: events[0]] if events else lines
+        found: list[Any] = []
+        for number in events:
+            with suppress(ValueError):
+                found += read("\n".join([*head, lines[number]]))
+        if not found:
+            raise
+        return found
+
+
 def _substation_cues(text: str) -> Iterator[Cue]:
     import pysubs2
 
     try:
-        events = pysubs2.SSAFile.from_string(text, format_="ass").events
+        events = _events(text)
     except (pysubs2.exceptions.Pysubs2Error, ValueError) as error:
         raise AssetError(f"not an ASS or SSA file: {error}") from None
     for number, event in enumerate(events, start=1):

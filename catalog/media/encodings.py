@@ -32,6 +32,9 @@ _OF_LANGUAGE = {
 _ONLY_BY_LANGUAGE = frozenset({"cp1254", "cp1257", "cp1258", "koi8_u"})
 """Rare, and close to others: not thought of unless the language is known."""
 _WESTERN = "cp1252"
+_REPLACED = "\ufffd"
+_WHOLE_PER_BROKEN = 3
+"""Chosen: so many letters beyond ASCII must be whole for each that is broken."""
 _JAPANESE = ("cp932", "euc_jp")
 _HIRAGANA = re.compile("[\u3041-\u3096]")
 _HIRAGANA_SHARE = 0.2
@@ -47,7 +50,16 @@ def decode(data: bytes, language: str | None = None) -> tuple[str, str] | None:
     try:
         return data.decode(encoding), encoding
     except UnicodeDecodeError:
-        return _japanese(data) or _guessed(data, language)
+        return _damaged(data, encoding) or _japanese(data) or _guessed(data, language)
+
+
+def _damaged(data: bytes, encoding: str) -> tuple[str, str] | None:
+    """Unicode of which few characters are broken: far fewer than text of another encoding would give."""
+    text = data.decode(encoding, "replace")
+    broken = text.count(_REPLACED)
+    whole = sum(1 for character in text if character > "\x7f") - broken
+    is_marked = encoding == "utf-16" or data.startswith(b"\xef\xbb\xbf")
+    return (text, encoding) if is_marked or broken * _WHOLE_PER_BROKEN <= whole else None
 
 
 def _unicode(data: bytes) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evicat.schemas.asset import ClockShift
+from evicat.schemas.errors import OutOfReachError
 
 from .clock import to_us
 from .resets import ClockTrack, align
-from .streams import LATE_STREAM, Order, open_media, stamp
+from .streams import DEVICE_ERRORS, LATE_STREAM, Order, open_media, stamp
 
 
 class StreamScan:
@@ -104,7 +105,9 @@ def scan_packets(path: Path) -> Iterator[FileScan | None]:
                     if packet.stream_index in result.streams:
                         result.streams[packet.stream_index].add(packet)
                 yield None
-        except av.FFmpegError:
+        except av.FFmpegError as error:
+            if error.errno in DEVICE_ERRORS:
+                raise OutOfReachError(f"{path}: reading failed: {error.strerror}") from None
             result.ends_broken = True
         except LATE_STREAM:
             pass

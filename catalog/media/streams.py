@@ -29,7 +29,7 @@ _OPTIONS = {
 }
 LATE_STREAM = IndexError
 """What PyAV raises at the end of a file in which FFmpeg met a further stream on the way."""
-_DEVICE_ERRORS = frozenset({errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN, errno.EACCES})
+DEVICE_ERRORS = frozenset({errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN, errno.EACCES})
 """The medium or the way to it failed, not the data."""
 
 
@@ -115,7 +115,7 @@ def packets(container: Any, stream: Any = None, shifts: Sequence[ClockShift] = (
     try:
         yield from _shifted(found, shifts) if shifts else found
     except av.FFmpegError as error:
-        if error.errno in _DEVICE_ERRORS:
+        if error.errno in DEVICE_ERRORS:
             raise OutOfReachError(f"{container.name}: reading failed: {error.strerror}") from None
         _log.warning("%s: cannot be read to its end: %s", container.name, error.strerror)
         yield from _flushes(chosen)

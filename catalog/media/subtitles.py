@@ -76,10 +76,13 @@ class TrackText(NamedTuple):
 
 
 def find_sidecars(path: Path) -> list[SubtitleTrack]:
-    """Side-car subtitles of a media file, by name."""
+    """Side-car subtitles of a media file, by name; none where its folder cannot be listed."""
     folder, file_name = os.path.split(path)
-    mtime_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 (asked for every film: half the time of Path.stat)
-    listed = _listing(folder, mtime_ns).get(file_name.partition(".")[0], [])
+    try:
+        mtime_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 (asked for every film: Path.stat takes twice as long)
+        listed = _listing(folder, mtime_ns).get(file_name.partition(".")[0], [])
+    except OSError:
+        return []
     if listed == [file_name]:
         return []  # so it is with most films of a library
     near = [path.with_name(name) for name in listed if name.startswith(path.stem + ".")]

@@ -22,7 +22,7 @@ _TURN = re.compile(r"(?:-|\u2013|>{2,3})\s*(?=[^\W\d]|[\[(\"'\u201c\xbf\xa1\u266
 _PREFIX = re.compile(rf"(?:\[([^\]:]+)\]|([^:\[\]()]{{1,{_LONGEST_NAME}}}?))(?:\s*\([^)]*\))?:(?:\s+|$)")
 _NOTES = "\u266a\u266b"
 _SOUND = re.compile(
-    rf"[{_NOTES}]([^{_NOTES}]*)(?:[{_NOTES}]+|$)"  # a song, or a lone note
+    rf"[{_NOTES}]+([^{_NOTES}]*)(?:[{_NOTES}]+|$)"  # a song, or a lone note
     r"|\[([^\[\]]*)\]"
     r"|\(([^()]*)\)"
 )
@@ -83,9 +83,15 @@ def _name(text: str, *, signed: bool) -> tuple[str | None, str]:
         return None, text
     bracketed, bare = found.groups()
     name, rest = (bracketed or bare).strip(), text[found.end() :]
-    if bracketed or (len(name.split()) <= _NAME_WORDS and (signed or _stands_out(name, rest))):
+    fits = _is_called(name) if signed else _stands_out(name, rest)
+    if bracketed or (fits and len(name.split()) <= _NAME_WORDS):
         return name, rest
     return None, text
+
+
+def _is_called(name: str) -> bool:
+    """Whether every word begins as a name does; ``- Remember this: never run`` is all said."""
+    return all(not word[0].islower() for word in name.split())
 
 
 def _stands_out(name: str, rest: str) -> bool:
