@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from evicat.flows.options import AtOption, CatalogOption, JsonOption, ProducerOption, ProducersArgument
+from evicat.flows.options import (
+    AtOption,
+    CanaryOption,
+    CatalogOption,
+    JsonOption,
+    LimitWindowsOption,
+    MaxCallsOption,
+    MaxHoursOption,
+    ProducerOption,
+    ProducersArgument,
+    ProfileOption,
+    RetryOption,
+    VerboseOption,
+)
 from evicat.flows.recipes import recipes_app
 from evicat.flows.snapshots import snapshot_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
@@ -70,20 +83,13 @@ def index(
     recipe: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="What to index with; see: evicat recipes.")
     ] = "default",
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
-    ] = None,
-    retry: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OUTCOME", help="Make again: failed, truncated, refused or stale; repeatable."),
-    ] = None,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls of models.")] = None,
-    max_hours: Annotated[float | None, typer.Option(help="Begin nothing after so many hours.")] = None,
-    limit_windows: Annotated[int | None, typer.Option(min=1, help="Stop after so many windows.")] = None,
-    canary: Annotated[
-        int | None, typer.Option(min=1, help="So many windows first; the rest unless most of them failed.")
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")] = False,
+    profile: ProfileOption = None,
+    retry: RetryOption = None,
+    max_calls: MaxCallsOption = None,
+    max_hours: MaxHoursOption = None,
+    limit_windows: LimitWindowsOption = None,
+    canary: CanaryOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Index videos into a catalog; what is there already is not made again.
 
@@ -111,21 +117,14 @@ def index(
 def reindex(
     catalog: CatalogOption,
     recipe: Annotated[str, typer.Option(metavar="NAME|FILE", help="What to index with from now on.")],
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
-    ] = None,
+    profile: ProfileOption = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only print what is to be made.")] = False,
-    retry: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OUTCOME", help="Make again: failed, truncated, refused or stale; repeatable."),
-    ] = None,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="Stop after so many calls of models.")] = None,
-    max_hours: Annotated[float | None, typer.Option(help="Begin nothing after so many hours.")] = None,
-    limit_windows: Annotated[int | None, typer.Option(min=1, help="Stop after so many windows.")] = None,
-    canary: Annotated[
-        int | None, typer.Option(min=1, help="So many windows first; the rest unless most of them failed.")
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")] = False,
+    retry: RetryOption = None,
+    max_calls: MaxCallsOption = None,
+    max_hours: MaxHoursOption = None,
+    limit_windows: LimitWindowsOption = None,
+    canary: CanaryOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Make what another recipe asks for of the videos in a catalog, and only that.
 
@@ -382,9 +381,7 @@ def diff(
 @app.command()
 def doctor(
     recipe: Annotated[str, typer.Option(metavar="NAME|FILE", help="The recipe that is to run.")] = "default",
-    profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")
-    ] = None,
+    profile: ProfileOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what is installed and usable, and whether a recipe can run here.

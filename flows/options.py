@@ -27,3 +27,15 @@ ProducerOption = Annotated[
     str | None,
     typer.Option(metavar="ID", help="Of this producer, active or not; see: evicat producers."),
 ]
+ProfileOption = Annotated[str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")]
+RetryOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OUTCOME", help="Make again: failed, truncated, refused or stale; repeatable."),
+]
+MaxCallsOption = Annotated[int | None, typer.Option(min=1, help="Stop after so many calls of models.")]
+MaxHoursOption = Annotated[float | None, typer.Option(help="Begin nothing after so many hours.")]
+LimitWindowsOption = Annotated[int | None, typer.Option(min=1, help="Stop after so many windows.")]
+CanaryOption = Annotated[
+    int | None, typer.Option(min=1, help="So many windows first; the rest unless most of them failed.")
+]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the run.")]
