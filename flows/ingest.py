@@ -149,6 +149,7 @@ def run_request(request: Request, limits: Limits) -> State[Summary]:
             retry=request.retry,
         ) as store,
     ):
+        store.check_files()
         _index(kit, store, summary, request, limits)
         summary.notes += _not_shown(kit, store, catalog)
     summary.wall_seconds = time.perf_counter() - started

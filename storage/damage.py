@@ -116,3 +116,15 @@ def missing_files(dataset: Any, folder: Path) -> list[str]:
         if deleted is not None and not (folder / deleted.path(fragment.fragment_id)).is_file():
             missing.append(f"{deleted.path(fragment.fragment_id)} is missing")
     return missing
+
+
+def check_files(dataset: Any, folder: Path) -> None:
+    """Look whether all files that hold the rows of a table are there, without reading them.
+
+    Raises:
+        IntegrityError: some are gone or were cut; names the first.
+    """
+    missing = missing_files(dataset, folder)
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise IntegrityError(f"{folder.name}/{missing[0]}{more}. {_MEND}")

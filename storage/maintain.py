@@ -24,7 +24,7 @@ from evicat.schemas.errors import EvicatError, IntegrityError, UsageError
 from evicat.schemas.model import Model
 
 from .commit import move_head, open_tables
-from .damage import OF_LANCE, missing_files, reason_of
+from .damage import OF_LANCE, check_files, reason_of
 from .files import sync_folder
 from .head import Head, current_head, earlier_heads, kept_path, read_head
 from .indexes import broken_indexes, refresh_table
@@ -142,7 +142,7 @@ def _maintain(layout: Layout, age: timedelta, tell: Progress) -> Report:
     for name, each in work.items():
         tell(f"compacting {name}")
         with _noting(each):
-            check_files(layout, tables, name)
+            check_files(tables.dataset(name), layout.table(name))
             each.rebuilt = drop_broken_indexes(tables, name)
             compact(tables, name)
     move_head(layout, tables)
@@ -197,18 +197,6 @@ def _noting(work: _Work) -> Iterator[None]:
         work.errors.append(str(error))
     except OF_LANCE as error:
         work.errors.append(f"{type(error).__name__}: {reason_of(error)}")
-
-
-def check_files(layout: Layout, tables: Tables, name: str) -> None:
-    """Look whether all files that hold the rows of a table are there, without reading them.
-
-    Raises:
-        IntegrityError: some are gone or were cut; names the first.
-    """
-    missing = missing_files(tables.dataset(name), layout.table(name))
-    if missing:
-        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        raise IntegrityError(f"{missing[0]}{more}; restore the catalog from a copy")
 
 
 def drop_broken_indexes(tables: Tables, name: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from evicat.schemas.span import Span
 
 from .commit import drain, move_head, open_tables
 from .create import create_catalog
+from .damage import check_files
 from .disk import full_disk_told, tells_when_full
 from .facts import Facts
 from .head import Head, current_head
@@ -277,6 +278,16 @@ class Store:
     def reader(self) -> Reader:
         """The tables as the head has them now."""
         return self._latest()
+
+    def check_files(self) -> None:
+        """Look whether the files of all tables are there, before a run makes what cannot be added to them.
+
+        Raises:
+            IntegrityError: some are gone or were cut; names the first.
+        """
+        reader = self._latest()
+        for name in reader.names():
+            check_files(reader.dataset(name), self._layout.table(name))
 
     # Commits
 

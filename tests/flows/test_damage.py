@@ -52,11 +52,19 @@ def test_a_command_that_reads_the_table_names_it(evicat, catalog, tmp_path, comm
     assert ".rs:" not in line
 
 
+def test_an_index_makes_nothing_beside_it(evicat, catalog, tmp_path):
+    harm(catalog, "missing")
+    (tmp_path / "clip.mp4").write_bytes(b"")
+    run = evicat("index", tmp_path, "--catalog", catalog)
+    assert run.code == 3
+    assert run.err.splitlines()[-1].startswith("Integrity: entries.lance/data/")
+
+
 def test_a_maintenance_fails_for_it(evicat, catalog):
     harm(catalog, "missing")
     run = evicat("maintain", "--catalog", catalog)
     assert run.code == 3
-    assert "failed table entries: data/" in run.out
+    assert "failed table entries: entries.lance/data/" in run.out
 
 
 def test_a_maintenance_tells_of_indexes_that_it_made_anew(evicat, catalog):
