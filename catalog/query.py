@@ -1,99 +1,80 @@
 """Reading a catalog: what videos it holds, what is written about them, and where a thing is said or seen.
 
+    from evicat.catalog import Catalog
+
     catalog = Catalog.open("my.catalog")
     catalog.search("thanks for watching", limit=5)
 
-Every answer is a polars frame with one declared schema, whatever matched.
+Every answer is a polars frame with one declared schema, whatever matched: those of
+``evicat.catalog.reading.columns``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Sized
-from contextlib import contextmanager
+import html
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from evicat.catalog.cast import cast_frame
 from evicat.catalog.embedders.base import Embedder
-from evicat.catalog.embedders.loaders import load_embedder
 from evicat.catalog.media_files import MediaFiles
+from evicat.catalog.reading import hits, serialize
+from evicat.catalog.reading.columns import (
+    CITED_FRAME_SCHEMA,
+    ENTRY_SCHEMA,
+    HIT_SCHEMA,
+    LINK_COLUMNS,
+    SUPPORT_SCHEMA,
+)
+from evicat.catalog.reading.filters import Between, OneOrMore, both, span_of
+from evicat.catalog.reading.search import CANDIDATES, MODES, MOST, Mode, Query, QueryVector
+from evicat.catalog.reading.shown import Shown
+from evicat.catalog.reading.views import View, matched_removal, named_view
 from evicat.schemas.asset import Asset
-from evicat.schemas.entry import KINDS, SPEECH_WITHHELD
-from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
-from evicat.schemas.identity import Producer
-from evicat.schemas.naming import Root, VideoName
-from evicat.schemas.recipe import EmbedderOptions, Profile
-from evicat.schemas.span import Span
+from evicat.schemas.errors import UsageError
+from evicat.schemas.recipe import Profile
+from evicat.schemas.span import US, Span
 from evicat.storage.reader import Reader
 from evicat.storage.roster import by_beginning, what_it_makes
+from evicat.storage.rows import DEFAULT_VIEW
 from evicat.storage.snapshots import reader_at
-from evicat.storage.sql import sql_equals, sql_in, sql_literal
-from evicat.storage.tables import DERIVED, SUPPORT
+from evicat.storage.sql import sql_equals, sql_in
+from evicat.storage.tables import SUPPORT
+from evicat.storage.views import stored_views
 
-Mode = Literal["hybrid", "text", "vector"]
-MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
-MOST = 10_000
-"""Hits that one search gives at most."""
-RRF_K = 60
-"""Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
-CANDIDATES = 5
-"""Rankings are read this many times deeper than asked: to be fused, and as long texts have several parts."""
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-ENTRY_SCHEMA = pl.Schema(
-    [
-        ("entry_id", pl.String()),
-        ("video", pl.String()),
-        ("asset_id", pl.String()),
-        ("start_s", pl.Float64()),
-        ("end_s", pl.Float64()),
-        ("kind", pl.String()),
-        ("scale", pl.String()),
-        ("text", pl.String()),
-    ]
-)
-LINK_COLUMNS = {
-    "entry_id": pl.String(),
-    "kind": pl.String(),
-    "start_s": pl.Float64(),
-    "end_s": pl.Float64(),
-    "score": pl.Float64(),
-}
-"""Of each entry that a sentence rests on, best first."""
-FRAME_SCHEMA = pl.Schema(
-    [
-        ("entry_id", pl.String()),
-        ("asset_id", pl.String()),
-        ("shown_width", pl.Int32()),
-        ("pts", pl.Int64()),
-        ("time_s", pl.Float64()),
-    ]
-)
-SUPPORT_SCHEMA = pl.Schema(
-    [
-        ("entry_id", pl.String()),
-        ("video", pl.String()),
-        ("asset_id", pl.String()),
-        ("start_s", pl.Float64()),
-        ("end_s", pl.Float64()),
-        ("sentence", pl.Int32()),
-        ("role", pl.String()),
-        ("text", pl.String()),
-        ("rests_on", pl.List(pl.Struct(LINK_COLUMNS))),
-    ]
-)
-HIT_SCHEMA = pl.Schema([*ENTRY_SCHEMA.items(), ("score", pl.Float64())])
-_COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
+    from evicat.catalog.reading.media import Frames, SourceMedia
+
+__all__ = ["MODES", "Catalog", "Mode"]
 
 
 class Catalog:
-    """A catalog at one head; :meth:`open` it anew to see what was written since."""
+    """A catalog at one head, through one view; :meth:`refresh` shows what was written since.
 
-    def __init__(self, reader: Reader, profile: Profile) -> None:
-        self._reader = reader
+    Threads may share it. A process that was forked from one that had it open must open its own: the storage
+    engine's threads do not live on in it. It can be pickled, and is opened anew where it is unpickled.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        profile: Profile,
+        view: View | None = None,
+        *,
+        uri: str = "",
+        at: str | None = None,
+    ) -> None:
+        """``view``: None for the default one. ``uri`` and ``at``: what it was opened by."""
+        self._shown = Shown(reader, view or View(DEFAULT_VIEW, reader.view()), profile)
         self._profile = profile
+        self._uri, self._at = uri, at
 
     @classmethod
     def open(cls, uri: str, profile: Profile | None = None, *, at: str | None = None) -> Catalog:
@@ -107,19 +88,70 @@ class Catalog:
             UnknownNameError: there is no such snapshot or head.
         """
         reader = Reader.open(uri) if at is None else reader_at(uri, at)
-        return cls(reader, profile or Profile())
+        return cls(reader, profile or Profile(), uri=str(uri), at=at)
+
+    def refresh(self) -> Catalog:
+        """The catalog as it is now, through the view of the same name; an opened snapshot stays as it is."""
+        fresh = Catalog.open(self._uri, self._profile, at=self._at)
+        view = self._shown.view
+        renewed = fresh.view(view.name)._shown.view
+        return fresh._through(View(renewed.name, renewed.places, view.only, view.without))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._uri, self._profile, str(self.version), self._shown.view)
 
     @property
     def version(self) -> int:
         """Number of the head that it shows: ``open(uri, at=str(version))`` shows the same again."""
-        return self._reader.version
+        return self._shown.reader.version
+
+    # Views
+
+    def views(self) -> pl.DataFrame:
+        """The stored views: ``view, kind, scale, producer_id``."""
+        return self._shown.read("views").select("view", "kind", "scale", "producer_id").sort(pl.all())
+
+    def view(self, name: str) -> Catalog:
+        """The same catalog through another view: a stored one, ``w/o narrative`` or ``+narrative``.
+
+        Raises:
+            UnknownNameError: there is none of this name.
+        """
+        stored = stored_views(self._shown.reader)
+        made = self._shown.read("units").filter(pl.col("kind") == "narrative")
+        narratives = {
+            ("narrative", scale): made_by
+            for scale, made_by in made.select("scale", "producer_id").iter_rows()
+        }
+        return self._through(named_view(name, stored, narratives))
+
+    def only(self, entry_ids: Collection[str]) -> Catalog:
+        """Through this view, but nothing else than these entries (cited-only; ASSEMBLE, App. G)."""
+        return self._through(self._shown.view.keeping(entry_ids))
+
+    def without(self, entry_ids: Collection[str]) -> Catalog:
+        """Through this view, without these entries (remove-cited)."""
+        return self._through(self._shown.view.removing(entry_ids))
+
+    def without_random(self, cited: Collection[str], *, seed: int, video: str | None = None) -> Catalog:
+        """Without as many entries at random that are like the cited ones in duration and length of text.
+
+        Chosen among narratives and local entries of ``video``; see :func:`~.reading.views.matched_removal`.
+        """
+        shown = self.entries(video, kind=["narrative", "local"])
+        return self.without(matched_removal(shown, cited, seed=seed))
+
+    def _through(self, view: View) -> Catalog:
+        return Catalog(self._shown.reader, self._profile, view, uri=self._uri, at=self._at)
+
+    # What there is
 
     def videos(self, *, missing: bool = False) -> pl.DataFrame:
         """One row per video name: ``video, asset_id, duration_s, width, height, status, message, ...``.
 
         ``missing``: also those whose file is gone, with ``missing_since``.
         """
-        names, videos = self._read("names"), self._read("videos")
+        names, videos = self._shown.read("names"), self._shown.read("videos")
         if not missing:
             names = names.filter(pl.col("missing_since").is_null())
         return (
@@ -130,258 +162,381 @@ class Catalog:
 
     def units(self) -> pl.DataFrame:
         """One row per unit: asset, producer, scale, counts of outcomes, cost."""
-        return self._read("units")
+        return self._shown.read("units")
 
     def producers(self) -> pl.DataFrame:
         """One row per producer."""
-        return self._read("producers")
+        return self._shown.read("producers")
 
     def active(self) -> pl.DataFrame:
-        """What the default view shows: ``kind, scale, producer_id``; of ``embedding`` the embedder's id."""
-        rows = [(*place, producer_id) for place, producer_id in self._reader.view().items()]
+        """What this view shows: ``kind, scale, producer_id``; of ``embedding`` the embedder's id."""
+        rows = [(*place, producer_id) for place, producer_id in self._shown.view.places.items()]
         schema = dict.fromkeys(("kind", "scale", "producer_id"), pl.String)
         return pl.DataFrame(rows, schema=schema, orient="row").sort("kind", "scale")
 
-    def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
-        """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
-        where = _and(self._where(video=video, producer=producer), "vector IS NOT NULL")
-        columns = ["entry_id", "part", "vector"]
-        return {name: self._read(name, where, columns) for name in self._reader.embedders()}
-
-    def embedders(self) -> dict[str, Embedder[Any]]:
-        """The embedder that the default view searches with, by its vector table, without its weights.
-
-        Raises:
-            UsageError: its package or weights are not here, or are others than made the vectors.
-        """
-        return self._embedders
-
     def coverage(self, video: str | None = None) -> pl.DataFrame:
-        """One row per window: span, outcome, error, attempts."""
-        rows = self._read("coverage", self._where(video=video, every=True))
+        """One row per window, of all producers: span, outcome, error, attempts."""
+        rows = self._shown.read("coverage", self._shown.where(video=video, every=True).shared)
         return rows.sort("asset_id", "kind", "scale", "start_s")
+
+    def asset(self, asset_id: str) -> Asset | None:
+        """The facts of an asset; None where its file could not be read."""
+        return self._shown.asset(asset_id)
+
+    # Entries
 
     def entries(
         self,
-        video: str | None = None,
+        video: OneOrMore | None = None,
         *,
-        kind: str | None = None,
-        between: Span | None = None,
+        kind: OneOrMore | None = None,
+        scale: OneOrMore | None = None,
+        between: Between | None = None,
         producer: str | None = None,
+        factors: OneOrMore | None = None,
+        text: str | None = None,
     ) -> pl.DataFrame:
-        """Entries in order of video, kind, scale and time; ``between`` keeps those that overlap it.
+        """Entries in order of video, kind, scale and time.
 
-        Of the active producers, or of the one whose id begins with ``producer``.
+        Args:
+            video: A video name, the end of its path, or an asset id; or several.
+            between: Those that overlap it.
+            producer: The first digits of one; None: those of the view.
+            factors: Those that carry all of these.
+            text: Those that hold these characters, in any case.
+
+        Raises:
+            UnknownNameError: no such video, kind, scale, producer or factor.
+            UsageError: a reversed or empty span.
         """
-        where = self._where(video=video, kind=kind, between=between, producer=producer)
-        rows = self._read("entries", where, _COLUMNS)
-        return self._named(rows, ENTRY_SCHEMA).sort("video", "kind", "scale", "start_s", "entry_id")
+        where = self._shown.where(
+            video=video,
+            kind=kind,
+            scale=scale,
+            between=between,
+            producer=producer,
+            factors=factors,
+            text=text,
+        )
+        return self._shown.entries(where.all).sort("video", "kind", "scale", "start_s", "entry_id")
 
-    def frames(
+    def entry(self, entry_id: str) -> dict[str, Any]:
+        """One entry, whichever view shows it.
+
+        Raises:
+            UsageError: there is none of this id.
+        """
+        found = self._shown.entry(entry_id)
+        if found is None:
+            raise UsageError(f"no entry of this catalog has the id {entry_id!r}; `entries` lists them")
+        return found
+
+    def speech(self, video: str, *, between: Between | None = None) -> pl.DataFrame:
+        """What is said in a video, in time order, with other sounds that its subtitles describe.
+
+        Speech that is doubted is among it, and says so in ``flags``.
+        """
+        return self.entries(video, kind=["speech", "sound"], between=between).sort("start_s", "entry_id")
+
+    def overlapping(self, video: str, between: Between, *, kind: OneOrMore | None = None) -> pl.DataFrame:
+        """Entries of all kinds that share time with a span, in time order."""
+        return self.entries(video, kind=kind, between=between).sort("start_s", "end_s", "entry_id")
+
+    def around(
+        self, entry_id: str, *, before: float = 30.0, after: float = 30.0, kind: OneOrMore | None = None
+    ) -> pl.DataFrame:
+        """Entries of the same video from ``before`` seconds before an entry to ``after`` seconds behind it.
+
+        Itself included, in time order.
+        """
+        for name, seconds in (("before", before), ("after", after)):
+            if not seconds >= 0:
+                raise UsageError(f"{name} must be at least 0 seconds, got {seconds}")
+        entry = self.entry(entry_id)
+        span = (max(0.0, entry["start_s"] - before), entry["end_s"] + after)
+        return self.overlapping(entry["asset_id"], span, kind=kind)
+
+    def scan(self, table: str = "entries") -> pl.LazyFrame:
+        """A table for large reads, lazily; of ``entries`` and vectors what the view shows.
+
+        Filters and the choice of columns are handed down to the storage engine.
+
+        Raises:
+            UnknownNameError: there is no such table.
+        """
+        return self._shown.scan(table)
+
+    def dataset(self, table: str = "entries") -> Any:
+        """A table of this head as ``lance.LanceDataset``, for DuckDB, Ray or pyarrow; all of its rows.
+
+        Raises:
+            UnknownNameError: there is no such table.
+        """
+        return self._shown.reader.dataset(table).raw
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """The answer of a ``SELECT`` over the catalog's tables, by polars; nothing can be written.
+
+        Raises:
+            UsageError: the query cannot be understood, or is not a ``SELECT``.
+        """
+        if not query.lstrip().lower().startswith(("select", "with")):
+            raise UsageError("only SELECT is answered: a catalog is not changed by SQL")
+        context = pl.SQLContext({name: self.scan(name) for name in self._shown.reader.names()})
+        try:
+            return context.execute(query, eager=True)
+        except (pl.exceptions.PolarsError, ValueError) as error:
+            raise UsageError(f"this SQL cannot be answered: {error}") from None
+
+    # Search
+
+    def search(
         self,
-        video: str | None = None,
+        query: str = "",
         *,
-        kind: str | None = None,
-        between: Span | None = None,
+        mode: Mode | None = None,
+        limit: int = 10,
+        video: OneOrMore | None = None,
+        kind: OneOrMore | None = None,
+        scale: OneOrMore | None = None,
+        between: Between | None = None,
+        producer: str | None = None,
+        factors: OneOrMore | None = None,
+        text: str | None = None,
+        vector: QueryVector | None = None,
+        per_video: int | None = None,
+    ) -> pl.DataFrame:
+        """The best ``limit`` entries for ``query``, best first; fewer only where fewer match.
+
+        ``score`` is BM25 for ``text``, cosine similarity for ``vector``, and reciprocal rank fusion of both
+        for ``hybrid``: higher is better, comparable within one answer only. Of equal scores the shorter entry
+        stands first, then the lower id. Withheld speech (``SPEECH_WITHHELD``) is never found. A blank query
+        finds nothing. What stands in double quotes is a phrase that has to be there.
+
+        Args:
+            mode: ``hybrid``, ``text`` or ``vector``; None: ``hybrid``, or ``vector`` without any words.
+            vector: The query, embedded already; beside ``query`` it takes part in ``hybrid``.
+            per_video: At most so many of each asset.
+
+        The other filters are those of :meth:`entries`; they apply before the best are taken.
+
+        Raises:
+            UsageError: unknown names, a limit or vector that does not fit, or a catalog without vectors that
+                is asked for them.
+        """
+        if not 1 <= limit <= MOST:
+            raise UsageError(f"limit must be from 1 to {MOST}, got {limit}")
+        mode = mode or ("vector" if vector is not None and not query.strip() else "hybrid")
+        asked = Query(query, mode, vector)
+        where = self._shown.where(
+            video=video,
+            kind=kind,
+            scale=scale,
+            between=between,
+            producer=producer,
+            factors=factors,
+            text=text,
+        )
+        if asked.is_blank:
+            return HIT_SCHEMA.to_frame()
+        depth = limit if mode == "text" and per_video is None else limit * CANDIDATES
+        while True:
+            scores, has_more = self._shown.searcher.rank(asked, where, depth)
+            found = self._shown.hits(scores, where)
+            if per_video is not None:
+                found = hits.at_most_of_each_video(found, per_video)
+            if len(found) >= limit or not has_more:
+                return found.head(limit)
+            depth *= 4
+
+    def moments(self, query: str = "", *, gap: float = 0.0, limit: int = 10, **filters_: Any) -> pl.DataFrame:
+        """:meth:`search`, with hits of one video at most ``gap`` seconds apart made into one span."""
+        found = self.search(query, limit=min(MOST, limit * CANDIDATES), **filters_)
+        return hits.moments(found, gap).head(limit)
+
+    def occurrences(self, text: str, **filters_: Any) -> pl.DataFrame:
+        """Every entry with all words of ``text``, in order of video and time: ``[0]`` is the first.
+
+        What stands in double quotes has to be there word for word. The filters are those of :meth:`entries`.
+        """
+        where = self._shown.where(**filters_)
+        ids = self._shown.searcher.with_every_word(text, where)
+        return (
+            self._shown.hits(dict.fromkeys(ids, 1.0), where)
+            .select(ENTRY_SCHEMA.names())
+            .sort("video", "start_s", "end_s", "entry_id")
+        )
+
+    def related(
+        self,
+        anchors: pl.DataFrame,
+        found: pl.DataFrame,
+        relation: hits.Relation,
+        *,
+        within: float | None = None,
+    ) -> pl.DataFrame:
+        """What of ``found`` stands before, after, during or over one of ``anchors``, in the same video.
+
+        "When X is said, what is seen within 10 s": ``related(occurrences(X), entries(kind="local"), "after",
+        within=10)``. Both are frames of this class's answers.
+        """
+        return hits.related(anchors, _with_score(found), relation, within)
+
+    def together(self, first: pl.DataFrame, second: pl.DataFrame, *, within: float) -> pl.DataFrame:
+        """Pairs of the two, of one video, that a span of ``within`` seconds holds both of."""
+        return hits.together(first, _with_score(second), within)
+
+    # What entries rest on
+
+    def cited_frames(
+        self,
+        video: OneOrMore | None = None,
+        *,
+        kind: OneOrMore | None = None,
+        between: Between | None = None,
         producer: str | None = None,
     ) -> pl.DataFrame:
         """One row per frame that an entry cites: ``entry_id, asset_id, shown_width, pts, time_s``."""
-        where = self._where(video=video, kind=kind, between=between, producer=producer)
-        rows = self._read("entries", where, ["entry_id", "asset_id", "shown_width", "frames"])
+        where = self._shown.where(video=video, kind=kind, between=between, producer=producer)
+        rows = self._shown.read("entries", where.all, ["entry_id", "asset_id", "shown_width", "frames"])
         cited = rows.filter(pl.col("frames").list.len() > 0).explode("frames").unnest("frames")
-        return cited.match_to_schema(FRAME_SCHEMA).sort("asset_id", "pts", "entry_id")
+        return cited.match_to_schema(CITED_FRAME_SCHEMA).sort("asset_id", "pts", "entry_id")
 
     def cast(self, video: str, *, producer: str | None = None) -> pl.DataFrame:
         """Who acts in a video, as its narratives call them: ``identity, descriptor, formerly, ...``.
 
-        Of the active producers, or of the one whose id begins with ``producer``.
+        Of the view's producers, or of the one whose id begins with ``producer``.
         """
-        where = self._where(video=video, kind="narrative", producer=producer)
+        where = self._shown.where(video=video, kind="narrative", producer=producer)
         columns = ["entry_id", "scale", "producer_id", "start_s", "end_s", "record"]
-        return cast_frame(self._read("entries", where, columns))
+        return cast_frame(self._shown.read("entries", where.all, columns))
 
-    def supports(self, video: str, *, producer: str | None = None) -> pl.DataFrame:
-        """One row per sentence of the narratives of a video: ``role``, ``text``, and what it ``rests_on``.
+    def supports(
+        self, video: str | None = None, *, entry: str | None = None, producer: str | None = None
+    ) -> pl.DataFrame:
+        """One row per sentence of the narratives of a video, or of one: ``role``, ``text``, ``rests_on``.
 
         Of the active producer of supports, or of the one whose id begins with ``producer``. A sentence that
         no entry carries has an empty list.
         """
+        if (video is None) == (entry is None):
+            raise UsageError("supports are those of a video or of an entry: give one of them")
+        assets = [self.entry(entry)["asset_id"]] if entry else self.asset_ids(video or "")
         made_by = self._supporting(producer)
-        assets = sql_in("asset_id", self.asset_ids(video))
-        units = self._read("units", _and(sql_equals("producer_id", made_by), assets), ["unit_id"])
-        rows = self._read("supports", sql_in("support_unit_id", units["unit_id"].to_list()))
-        entries = self._read("entries", assets, [name for name in LINK_COLUMNS if name != "score"])
-        places = {row["entry_id"]: row for row in entries.to_dicts()}
+        of_assets = sql_in("asset_id", assets)
+        units = self._shown.read("units", both(sql_equals("producer_id", made_by), of_assets), ["unit_id"])
+        rows = self._shown.read("supports", sql_in("support_unit_id", units["unit_id"].to_list()))
+        if entry:
+            rows = rows.filter(pl.col("entry_id") == entry)
+        places = self._places(of_assets)
         rests_on = [
             [places[link["entry_id"]] | {"score": link["score"]} for link in links]
             for links in rows["rests_on"].to_list()
         ]
         rows = rows.with_columns(pl.Series("rests_on", rests_on, SUPPORT_SCHEMA["rests_on"]))
-        return self._named(rows, SUPPORT_SCHEMA).sort("start_s", "entry_id", "sentence")
+        return self._shown.named(rows, SUPPORT_SCHEMA).sort("start_s", "entry_id", "sentence")
+
+    def supported_by(self, entry: str, *, producer: str | None = None) -> pl.DataFrame:
+        """The inverse: the sentences that rest on an entry, as :meth:`supports` gives them."""
+        found = self.supports(self.entry(entry)["asset_id"], producer=producer)
+        links = pl.col("rests_on").list.eval(pl.element().struct.field("entry_id") == entry)
+        return found.filter(links.list.any())
+
+    def _places(self, of_assets: str) -> dict[str, dict[str, Any]]:
+        entries = self._shown.read("entries", of_assets, [name for name in LINK_COLUMNS if name != "score"])
+        return {row["entry_id"]: row for row in entries.to_dicts()}
 
     def _supporting(self, beginning: str | None) -> str:
         """The id of a producer of supports; empty where none is active."""
         if beginning is None:
-            places = self._reader.view().items()
+            places = self._shown.view.places.items()
             return next((producer_id for (kind, _), producer_id in places if kind == SUPPORT), "")
-        making = self._read("producers").filter(pl.col("kind") == SUPPORT)
+        making = self._shown.read("producers").filter(pl.col("kind") == SUPPORT)
         rows = making.select("producer_id", "component", "scale").iter_rows()
         return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
 
-    def asset(self, asset_id: str) -> Asset | None:
-        """The facts of an asset; None where its file could not be read."""
-        rows = self._read("videos", sql_equals("asset_id", asset_id), ["facts"])
-        facts = rows["facts"].to_list()
-        return Asset.model_validate_json(facts[0]) if facts and facts[0] else None
+    # The media
 
     def media_files(self, media_roots: Sequence[str | Path] = ()) -> MediaFiles:
         """Finds the files of assets: where they were registered, or anywhere below ``media_roots``."""
-        roots = [Root(**row) for row in self._read("roots").to_dicts()]
-        names = [VideoName.from_row(row) for row in self._read("names").to_dicts()]
-        return MediaFiles(roots, names, media_roots)
+        return self._media.files(media_roots)
 
-    def serialize(
+    def frames(
         self,
-        video: str,
+        of: str,
+        between: Between | None = None,
         *,
-        kind: str | None = None,
-        between: Span | None = None,
-        producer: str | None = None,
-    ) -> pl.DataFrame:
-        """Entries as readers cite them: ``rank`` from 1, span, text; narratives first (ASSEMBLE, App. A)."""
-        rows = self.entries(video, kind=kind, between=between, producer=producer)
-        order = pl.col("kind").replace_strict(
-            {"narrative": 0, "local": 1, "speech": 2, "sound": 3}, return_dtype=pl.Int8
-        )
-        return rows.sort(order, "scale", "start_s", "entry_id").with_row_index("rank", offset=1)
+        n: int | None = None,
+        fps: float | None = None,
+        max_frames: int = 64,
+        width: int | None = None,
+        media_roots: Sequence[str | Path] = (),
+    ) -> Frames:
+        """Frames of an entry, or of a span of a video, decoded from its file; a notebook shows them.
 
-    def search(
-        self,
-        query: str,
-        *,
-        mode: Mode = "hybrid",
-        limit: int = 10,
-        video: str | None = None,
-        kind: str | None = None,
-        between: Span | None = None,
-        producer: str | None = None,
-    ) -> pl.DataFrame:
-        """The best ``limit`` entries for ``query``, best first.
-
-        Of the active producers, or of the one whose id begins with ``producer``.
-
-        ``score`` is BM25 for ``text``, cosine similarity for ``vector``, and reciprocal rank fusion of both
-        for ``hybrid``: comparable within one answer only. Withheld speech (:data:`SPEECH_WITHHELD`) is
-        never found. A blank query finds nothing.
+        Args:
+            of: An entry id: the frames that it cites, unless ``n`` or ``fps`` is given; or a video.
+            between: Of a video, its span; None: all of it.
+            n: So many, at the middles of equal parts; without ``n`` and ``fps``, 8.
+            fps: So many a second, but at most ``max_frames`` in all.
+            width: Pixels at most; None: as the file has them.
+            media_roots: Folders to look for the file in, where it is not where it was.
 
         Raises:
-            UsageError: unknown mode, kind or video, a limit that does not fit, or a catalog without vectors
-                that is asked for them.
+            UsageError: no such entry or video, no picture, or numbers that do not fit.
+            AssetError: the file was not found, or cannot be decoded.
         """
-        if mode not in MODES:
-            raise UnknownNameError("mode", mode, list(MODES))
-        if not 1 <= limit <= MOST:
-            raise UsageError(f"limit must be from 1 to {MOST}, got {limit}")
-        if not query.strip():
-            return HIT_SCHEMA.to_frame()
-        where = self._where(video=video, kind=kind, between=between, producer=producer)
-        depth = limit if mode == "text" else limit * CANDIDATES
-        text = self._by_text(query, where, depth) if mode != "vector" else {}
-        vector = self._by_vector(query, where, depth, only=mode == "vector") if mode != "text" else {}
-        scores = _fuse(text, vector) if mode == "hybrid" else text or vector
-        return self._hits(scores).head(limit)
+        from evicat.catalog.reading.media import times_of
 
-    def _by_text(self, query: str, where: str, depth: int) -> dict[str, float]:
-        withheld = ", ".join(sql_literal(flag) for flag in sorted(SPEECH_WITHHELD))
-        only = f"NOT array_has_any(flags, [{withheld}])"
-        with self._reading("entries") as table:
-            search = table.search(query, query_type="fts", fts_columns="text").where(
-                _and(where, only), prefilter=True
+        entry = self._shown.entry(of) if between is None else None
+        if entry:
+            span = Span.from_seconds(entry["start_s"], entry["end_s"])
+            chosen = times_of(span, n=n, fps=fps, max_frames=max_frames)
+            times = chosen if n or fps or not entry["frames"] else None
+            return self._media.of_entry(entry, times, width, media_roots)
+        asset_id = self._one_asset(of)
+        whole = Span(0, self._media.duration_us(asset_id))
+        inside = whole if between is None else span_of(between).clip(whole)
+        if inside is None:
+            raise UsageError(
+                f"{of} ends at {whole.end_s:g} s: nothing of it lies in {span_of(between or '')}"
             )
-            rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
-        return {row["entry_id"]: float(row["_score"]) for row in rows}
+        times = times_of(inside, n=n, fps=fps, max_frames=max_frames)
+        return self._media.of_span(asset_id, inside, times, width, media_roots)
 
-    def _by_vector(self, query: str, where: str, depth: int, *, only: bool) -> dict[str, float]:
-        scores: dict[str, float] = {}
-        if only and not self._embedders:
-            raise UsageError("this catalog has no vectors; search with mode text, or index with an embedder")
-        for name, embedder in self._embedders.items():
-            vector = embedder.embed_query(query)
-            self._check_length(name, vector, embedder)
-            with self._reading(name) as table:
-                search = table.search(vector, vector_column_name="vector").distance_type("cosine")
-                if where:
-                    search = search.where(where, prefilter=True)
-                rows = search.select(["entry_id", "_distance"]).limit(depth).to_arrow().to_pylist()
-            for row in rows:
-                score = 1.0 - float(row["_distance"])
-                scores[row["entry_id"]] = max(score, scores.get(row["entry_id"], -1.0))
-        return scores
+    def crop(
+        self, video: str, time: float, box: Sequence[float], *, media_roots: Sequence[str | Path] = ()
+    ) -> npt.NDArray[np.uint8]:
+        """The part in ``box`` (x1, y1, x2, y2 in 1000 x 1000) of the frame on display at ``time`` seconds.
 
-    @contextmanager
-    def _reading(self, name: str) -> Iterator[Any]:
-        """A table to be searched; what is damaged is told as such."""
-        table = self._reader.table(name)
-        with self._reader.reading(name):
-            yield table
-
-    def _check_length(self, table: str, vector: Sized, embedder: Embedder[Any]) -> None:
-        """Whether a query is as long as what it is compared with: a server may have changed its model.
+        ``(height, width, 3)`` RGB, at the resolution of the file.
 
         Raises:
-            CatalogError: it is not.
+            UsageError: no such video, or a time or box outside.
+            AssetError: the file was not found, or cannot be decoded.
         """
-        length = self._reader.dataset(table).schema.field("vector").type.list_size
-        if len(vector) != length:
-            raise CatalogError(
-                f"the vectors of {embedder.model.name!r} in this catalog have {length} numbers, but the "
-                f"query got {len(vector)} numbers: another model answers under that name; search with "
-                "--mode text, or name the right model in the profile"
-            )
+        from evicat.catalog.reading.media import cropped
+
+        asset_id = self._one_asset(video)
+        length_us = self._media.duration_us(asset_id)
+        if not 0 <= time < length_us / US:
+            raise UsageError(f"time must be from 0 to {length_us / US:g} s, got {time:g}")
+        at_us = round(time * US)
+        frames = self._media.of_span(asset_id, Span(0, at_us + 1), (at_us,), None, media_roots)
+        if not frames:
+            raise UsageError(f"{video} shows no picture at {time:g} s")
+        return cropped(frames[-1].image, box)
 
     @cached_property
-    def _embedders(self) -> dict[str, Embedder[Any]]:
-        """The embedder of the vectors that the default view searches, ready for queries."""
-        found = {}
-        shown = set(self._reader.view().values())
-        for name, producer in self._reader.embedders().items():
-            if producer.producer_id in shown:
-                found[name] = _embedder(producer, self._profile)
-        return found
+    def _media(self) -> SourceMedia:
+        from evicat.catalog.reading.media import SourceMedia
 
-    def _hits(self, scores: dict[str, float]) -> pl.DataFrame:
-        if not scores:
-            return HIT_SCHEMA.to_frame()
-        rows = self._named(self._read("entries", sql_in("entry_id", scores), _COLUMNS), ENTRY_SCHEMA)
-        score = pl.col("entry_id").replace_strict(scores, return_dtype=pl.Float64).alias("score")
-        length = pl.col("end_s") - pl.col("start_s")
-        by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
-        return rows.with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
+        return SourceMedia(self._shown)
 
-    def _named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-        video = (
-            pl.col("asset_id").replace_strict(self._names, default="", return_dtype=pl.String).alias("video")
-        )
-        return rows.with_columns(video).select(schema.names()).match_to_schema(schema)
-
-    @cached_property
-    def _names(self) -> dict[str, str]:
-        """First video name of every asset that is present."""
-        present = self._read("names").filter(pl.col("missing_since").is_null())
-        names = present.sort("name", descending=True)
-        return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
-
-    @cached_property
-    def _inactive(self) -> list[str]:
-        """Producers of entries that the default view leaves out, since another is active."""
-        active = set(self._reader.view().values())
-        writing = self._read("producers").filter(~pl.col("kind").is_in(DERIVED))
-        return sorted(set(writing["producer_id"].to_list()) - active)
-
-    @cached_property
-    def _nameless(self) -> list[str]:
-        """Assets that no name leads to any more: overwritten or missing. Their entries are not shown."""
-        return sorted(set(self._read("videos")["asset_id"].to_list()) - set(self._names))
+    def _one_asset(self, video: str) -> str:
+        """The asset of a video: where its name stands for several, that which is present."""
+        ids = self.asset_ids(video)
+        return next((each for each in ids if each in self._shown.names), ids[0])
 
     def asset_ids(self, video: str) -> list[str]:
         """Assets that ``video`` means: a video name, the end of one path (``lec.mp4``), or an asset id.
@@ -389,15 +544,7 @@ class Catalog:
         Raises:
             UsageError: no video has this name, or it is the end of several.
         """
-        names = self._read("names").select("name", "asset_id").unique()
-        exact = names.filter((pl.col("name") == video) | (pl.col("asset_id") == video))
-        found = exact if len(exact) else names.filter(pl.col("name").str.ends_with(f"/{video}"))
-        ids = sorted(set(found["asset_id"].to_list()))
-        if not ids:
-            raise UnknownNameError("video", video, sorted(set(names["name"].to_list()))[:20])
-        if len(ids) > 1 and not len(exact):
-            raise UsageError(f"{video!r} is the end of several: {', '.join(sorted(found['name'].to_list()))}")
-        return ids
+        return self._shown.asset_ids(video)
 
     def producer_id(self, beginning: str) -> str:
         """The full id of a producer of entries, from the first digits of it.
@@ -405,78 +552,79 @@ class Catalog:
         Raises:
             UsageError: no producer begins so, or several do.
         """
-        writing = self._read("producers").filter(~pl.col("kind").is_in(DERIVED))
-        rows = writing.select("producer_id", "component", "scale").iter_rows()
-        return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
+        return self._shown.producer_id(beginning)
 
-    def _where(
+    # Reading out
+
+    def listing(
         self,
+        video: str,
         *,
-        video: str | None = None,
-        kind: str | None = None,
-        between: Span | None = None,
+        kind: OneOrMore | None = None,
+        between: Between | None = None,
         producer: str | None = None,
-        every: bool = False,
-    ) -> str:
-        """A filter; ``every``: whether producers that are not active count too."""
-        terms = []
-        if producer is not None:
-            terms.append(sql_equals("producer_id", self.producer_id(producer)))
-        elif self._inactive and not every:
-            terms.append(f"NOT ({sql_in('producer_id', self._inactive)})")
-        if video is not None:
-            terms.append(sql_in("asset_id", self.asset_ids(video)))
-        if kind is not None:
-            if kind not in KINDS:
-                raise UnknownNameError("kind", kind, list(KINDS))
-            terms.append(sql_equals("kind", kind))
-        if self._nameless:
-            terms.append(f"NOT ({sql_in('asset_id', self._nameless)})")
-        if between is not None:
-            terms.append(f"start_s < {sql_literal(between.end_s)} AND end_s > {sql_literal(between.start_s)}")
-        return _and(*terms)
-
-    def _read(self, table: str, where: str = "", columns: list[str] | None = None) -> pl.DataFrame:
-        rows = self._reader.dataset(table).to_table(filter=where or None, columns=columns)
-        frame = pl.from_arrow(rows)
-        if not isinstance(frame, pl.DataFrame):
-            raise IntegrityError(f"table {table} is not a table")
-        return frame
-
-
-def _and(*terms: str) -> str:
-    return " AND ".join(f"({term})" for term in terms if term)
-
-
-def _fuse(*rankings: dict[str, float]) -> dict[str, float]:
-    """Reciprocal rank fusion: the sum over rankings of ``1 / (RRF_K + rank)``, ranks from 1."""
-    fused: dict[str, float] = {}
-    for ranking in rankings:
-        ordered = sorted(ranking.items(), key=lambda item: (-item[1], item[0]))
-        for rank, (entry_id, _) in enumerate(ordered, start=1):
-            fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
-    return fused
-
-
-def _embedder(producer: Producer, profile: Profile) -> Embedder[Any]:
-    """The embedder that made a vector table.
-
-    Raises:
-        CatalogError: the weights found here are not those that made the vectors.
-    """
-    if producer.model is None:
-        raise IntegrityError(f"embedder {producer.component} has no model")
-    options = EmbedderOptions(
-        name=producer.component,
-        model=producer.model.name,
-        revision=producer.model.revision,
-        options=producer.options,
-    )
-    embedder = load_embedder(options, profile)
-    if embedder.model.identity() != producer.model.identity():
-        raise CatalogError(
-            f"the vectors were made by {producer.model.name} (digest {producer.model.digest or 'unknown'}), "
-            f"but the weights found here have digest {embedder.model.digest or 'unknown'}; "
-            "search with --mode text, or name the right weights in the profile"
+    ) -> pl.DataFrame:
+        """Entries for people, with ``rank`` from 1: as :meth:`serialize` has them, then other kinds."""
+        rows = self.entries(video, kind=kind, between=between, producer=producer)
+        order = pl.col("kind").replace_strict(
+            {"narrative": 0, "local": 1, "objects": 2, "speech": 3, "sound": 4}, return_dtype=pl.Int8
         )
-    return embedder
+        return rows.sort(order, *serialize.ORDER).with_row_index("rank", offset=1)
+
+    def serialize(
+        self,
+        video: OneOrMore,
+        *,
+        between: Between | None = None,
+        form: serialize.Form = "assemble",
+        max_tokens: int | None = None,
+        count_tokens: Any = None,
+        over_budget: serialize.OverBudget = "raise",
+    ) -> serialize.Serialized:
+        """The view's narratives and local entries as readers are given them.
+
+        ``str`` of it is the text; ``cited(answer)`` gives the entries that an answer cites. Arguments and
+        errors are those of :func:`evicat.catalog.reading.serialize.serialize`.
+        """
+        return serialize.serialize(
+            self.entries(video, kind=["narrative", "local"], between=between),
+            form=form,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
+            over_budget=over_budget,
+        )
+
+    def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
+        """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
+        where = both(self._shown.where(video=video, producer=producer).shared, "vector IS NOT NULL")
+        columns = ["entry_id", "part", "vector"]
+        return {name: self._shown.read(name, where, columns) for name in self._shown.reader.embedders()}
+
+    def embedders(self) -> dict[str, Embedder[Any]]:
+        """The embedder that the view searches with, by its vector table, without its weights.
+
+        Raises:
+            UsageError: its package or weights are not here, or are others than made the vectors.
+        """
+        return self._shown.embedders
+
+    def _repr_html_(self) -> str:
+        videos = self.videos()
+        kinds = self.scan().group_by("kind").len().sort("kind").collect()
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.iter_rows()) or "no entries"
+        hours = (videos.unique("asset_id")["duration_s"].sum() or 0.0) / 3600
+        view = html.escape(self._shown.view.name)
+        return (
+            f"<b>{html.escape(self._uri)}</b> at head {self.version}, view {view}: "
+            f"{len(videos)} videos, {hours:.2f} h; {counts}"
+        )
+
+
+def _with_score(found: pl.DataFrame) -> pl.DataFrame:
+    """Entries as hits, where they were not ranked."""
+    return found if "score" in found.columns else found.with_columns(pl.lit(None, pl.Float64).alias("score"))
+
+
+def _reopened(uri: str, profile: Profile, version: str, view: View) -> Catalog:
+    """A pickled catalog in another process: at the head, and through the view, that it had."""
+    return Catalog.open(uri, profile, at=version)._through(view)

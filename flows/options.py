@@ -16,6 +16,12 @@ AtOption = Annotated[
         "--at", metavar="NAME|NUMBER", help="As it was: a snapshot's name, or the number of an earlier head."
     ),
 ]
+ViewOption = Annotated[
+    str | None,
+    typer.Option(
+        "--view", metavar="NAME", help="Through this view: a stored one, 'w/o narrative' or '+narrative'."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 ProducersArgument = Annotated[
     list[str],

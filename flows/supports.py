@@ -30,7 +30,7 @@ def show_supports(
 
     ``producer``: of the narratives; left out, the active ones.
     """
-    narratives = catalog.serialize(video, kind="narrative", between=between, producer=producer).to_dicts()
+    narratives = catalog.listing(video, kind="narrative", between=between, producer=producer).to_dicts()
     sentences: dict[str, list[Row]] = {}
     for row in catalog.supports(video).to_dicts():
         sentences.setdefault(row["entry_id"], []).append(row)

@@ -61,6 +61,11 @@ class ReadTable:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset, name)
 
+    @property
+    def raw(self) -> Any:
+        """The data set itself, for engines that scan it; what they raise of damage is not told apart."""
+        return self._dataset
+
     def to_table(self, *arguments: Any, **options: Any) -> pa.Table:
         with self._reading():
             rows: pa.Table = self._dataset.to_table(*arguments, **options)

@@ -1,0 +1,107 @@
+"""What a caller keeps of the entries, as values, and as the SQL that Lance filters by. Values are literal:
+quotes, ``%`` and ``_`` in them stand for themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from evicat.schemas.entry import KINDS
+from evicat.schemas.errors import UnknownNameError, UsageError
+from evicat.schemas.span import Span
+from evicat.storage.sql import sql_in, sql_literal
+
+Between = Span | tuple[float, float] | str
+"""A span: as such, as ``(start, end)`` in seconds, or as ``0:30-1:30``."""
+OneOrMore = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Where:
+    """A filter, in two parts: the tables of vectors have fewer columns than that of the entries."""
+
+    shared: str = ""
+    """On what both have."""
+    entries: str = ""
+    """On what only the entries have."""
+
+    @property
+    def all(self) -> str:
+        return both(self.shared, self.entries)
+
+
+def both(*terms: str) -> str:
+    """All of the terms; empty ones say nothing."""
+    return " AND ".join(f"({term})" for term in terms if term)
+
+
+def span_of(between: Between) -> Span:
+    """The span that a caller means.
+
+    Raises:
+        UsageError: it is reversed, empty, negative, not finite, or no span at all.
+    """
+    if isinstance(between, Span):
+        return between
+    try:
+        if isinstance(between, str):
+            return Span.parse(between)
+        start, end = (float(value) for value in between)
+        if not (math.isfinite(start) and math.isfinite(end)):
+            raise ValueError(f"start and end must be finite, got {start} and {end}")
+        return Span.from_seconds(start, end)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"between: {error}; give (start, end) in seconds, or '0:30-1:30'") from None
+
+
+def several(value: OneOrMore) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def of_kind(kind: OneOrMore) -> str:
+    """Raises:
+    UnknownNameError: there is no such kind.
+    """
+    return _one_of("kind", several(kind), KINDS)
+
+
+def of_scale(scale: OneOrMore, known: Collection[str]) -> str:
+    """Raises:
+    UnknownNameError: no producer writes at such a scale.
+    """
+    return _one_of("scale", several(scale), sorted(known))
+
+
+def _one_of(column: str, wanted: Sequence[str], known: Sequence[str]) -> str:
+    for each in wanted:
+        if each not in known:
+            raise UnknownNameError(column, each, list(known))
+    return sql_in(column, wanted)
+
+
+def overlapping(between: Between) -> str:
+    span = span_of(between)
+    return f"start_s < {sql_literal(span.end_s)} AND end_s > {sql_literal(span.start_s)}"
+
+
+def saying(text: str) -> str:
+    """Entries whose text holds ``text``, in any case of letters."""
+    return f"contains(lower(text), {sql_literal(text.lower())})" if text else ""
+
+
+def tagged(factors: OneOrMore, known: Collection[str]) -> str:
+    """Entries that carry all of ``factors``.
+
+    Raises:
+        UnknownNameError: no entry carries one of them.
+    """
+    wanted = several(factors)
+    for each in wanted:
+        if each not in known:
+            raise UnknownNameError("factor", each, sorted(known))
+    return f"array_has_all(factors, [{', '.join(map(sql_literal, wanted))}])" if wanted else ""
+
+
+def without_flags(flags: Collection[str]) -> str:
+    return f"NOT array_has_any(flags, [{', '.join(map(sql_literal, sorted(flags)))}])" if flags else ""

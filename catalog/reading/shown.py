@@ -1,0 +1,235 @@
+"""What a view shows of a catalog at one head: the rows behind every answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from evicat.catalog.embedders.base import Embedder
+from evicat.catalog.embedders.loaders import load_embedder
+from evicat.schemas.asset import Asset
+from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.identity import Producer
+from evicat.schemas.recipe import EmbedderOptions, Profile
+from evicat.storage.reader import Reader
+from evicat.storage.roster import by_beginning, what_it_makes
+from evicat.storage.sql import sql_equals, sql_in
+from evicat.storage.tables import DERIVED
+
+from . import filters
+from .columns import ENTRY_SCHEMA, HIT_SCHEMA
+from .filters import Between, OneOrMore, Where, both, several
+from .search import Searcher
+from .views import View
+
+_COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
+_READ_TOGETHER = 1_000
+"""Entries that are read with one filter by id."""
+
+
+class Shown:
+    """The tables of a reader, less what a view does not show. Threads may share it."""
+
+    def __init__(self, reader: Reader, view: View, profile: Profile) -> None:
+        self._reader = reader
+        self._process = os.getpid()
+        self.view = view
+        self.profile = profile
+
+    @property
+    def reader(self) -> Reader:
+        """The tables.
+
+        Raises:
+            UsageError: this process was forked from the one that opened them.
+        """
+        if os.getpid() != self._process:
+            raise UsageError(
+                "this catalog was opened before the process was forked; open it in the worker "
+                "(Catalog.open), or start workers by spawn (multiprocessing_context='spawn' of a DataLoader)"
+            )
+        return self._reader
+
+    def read(self, table: str, where: str = "", columns: list[str] | None = None) -> pl.DataFrame:
+        """Rows of any table, as they are."""
+        rows = self.reader.dataset(table).to_table(filter=where or None, columns=columns)
+        frame = pl.from_arrow(rows)
+        if not isinstance(frame, pl.DataFrame):
+            raise IntegrityError(f"table {table} is not a table")
+        return frame
+
+    def entries(self, where: str) -> pl.DataFrame:
+        """Entries with their video's name, in no order."""
+        return self.named(self.read("entries", where, _COLUMNS), ENTRY_SCHEMA)
+
+    def hits(self, scores: Mapping[str, float], where: Where) -> pl.DataFrame:
+        """The entries that have a score and fit ``where``, best first."""
+        if not scores:
+            return HIT_SCHEMA.to_frame()
+        ids = list(scores)
+        parts = [
+            self.entries(both(sql_in("entry_id", ids[at : at + _READ_TOGETHER]), where.entries))
+            for at in range(0, len(ids), _READ_TOGETHER)
+        ]
+        score = pl.col("entry_id").replace_strict(dict(scores), return_dtype=pl.Float64).alias("score")
+        length = pl.col("end_s") - pl.col("start_s")
+        by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
+        return pl.concat(parts).with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table, lazily; of entries and vectors what the view shows."""
+        lazy = pl.scan_pyarrow_dataset(self.reader.dataset(table).raw)
+        if table != "entries" and not table.startswith("vectors_"):
+            return lazy
+        for hidden, column in ((self.hidden, "producer_id"), (self._nameless, "asset_id")):
+            lazy = lazy.filter(~pl.col(column).is_in(hidden)) if hidden else lazy
+        if self.view.only is not None:
+            return lazy.filter(pl.col("entry_id").is_in(sorted(self.view.only - self.view.without)))
+        return (
+            lazy.filter(~pl.col("entry_id").is_in(sorted(self.view.without))) if self.view.without else lazy
+        )
+
+    def entry(self, entry_id: str) -> dict[str, Any] | None:
+        """One entry, whichever view shows it; None where there is none."""
+        rows = self.entries(sql_equals("entry_id", entry_id))
+        return None if rows.is_empty() else rows.row(0, named=True)
+
+    def asset(self, asset_id: str) -> Asset | None:
+        """The facts of an asset; None where its file could not be read."""
+        facts = self.read("videos", sql_equals("asset_id", asset_id), ["facts"])["facts"].to_list()
+        return Asset.model_validate_json(facts[0]) if facts and facts[0] else None
+
+    def named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+        video = (
+            pl.col("asset_id").replace_strict(self.names, default="", return_dtype=pl.String).alias("video")
+        )
+        return rows.with_columns(video).select(schema.names()).match_to_schema(schema)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """First video name of every asset that is present."""
+        present = self.read("names").filter(pl.col("missing_since").is_null())
+        names = present.sort("name", descending=True)
+        return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
+
+    @cached_property
+    def hidden(self) -> list[str]:
+        """Producers of entries that the view leaves out, since another is active or it wants none."""
+        writing = self.read("producers").filter(~pl.col("kind").is_in(DERIVED))
+        return sorted(set(writing["producer_id"].to_list()) - self.view.producers)
+
+    @cached_property
+    def _nameless(self) -> list[str]:
+        """Assets that no name leads to any more: overwritten or missing. Their entries are not shown."""
+        return sorted(set(self.read("videos")["asset_id"].to_list()) - set(self.names))
+
+    @cached_property
+    def _factors(self) -> set[str]:
+        """Every factor that an entry carries."""
+        return set(self.read("entries", "", ["factors"])["factors"].explode().drop_nulls().to_list())
+
+    def asset_ids(self, video: str) -> list[str]:
+        """Assets that ``video`` means: a video name, the end of one path (``lec.mp4``), or an asset id.
+
+        Raises:
+            UsageError: no video has this name, or it is the end of several.
+        """
+        names = self.read("names").select("name", "asset_id").unique()
+        exact = names.filter((pl.col("name") == video) | (pl.col("asset_id") == video))
+        found = exact if len(exact) else names.filter(pl.col("name").str.ends_with(f"/{video}"))
+        ids = sorted(set(found["asset_id"].to_list()))
+        if not ids:
+            raise UnknownNameError("video", video, sorted(set(names["name"].to_list()))[:20])
+        if len(ids) > 1 and not len(exact):
+            raise UsageError(f"{video!r} is the end of several: {', '.join(sorted(found['name'].to_list()))}")
+        return ids
+
+    def producer_id(self, beginning: str) -> str:
+        """The full id of a producer of entries, from the first digits of it.
+
+        Raises:
+            UsageError: no producer begins so, or several do.
+        """
+        writing = self.read("producers").filter(~pl.col("kind").is_in(DERIVED))
+        rows = writing.select("producer_id", "component", "scale").iter_rows()
+        return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
+
+    def where(
+        self,
+        *,
+        video: OneOrMore | None = None,
+        kind: OneOrMore | None = None,
+        scale: OneOrMore | None = None,
+        between: Between | None = None,
+        producer: str | None = None,
+        factors: OneOrMore | None = None,
+        text: str | None = None,
+        every: bool = False,
+    ) -> Where:
+        """A filter; ``every``: of all producers and entries, not of the view alone."""
+        shared = []
+        if producer is not None:
+            shared.append(sql_equals("producer_id", self.producer_id(producer)))
+        elif self.hidden and not every:
+            shared.append(f"NOT ({sql_in('producer_id', self.hidden)})")
+        if not every:
+            shared.append(self.view.entry_filter)
+        if video is not None:
+            shared.append(
+                sql_in("asset_id", [each for name in several(video) for each in self.asset_ids(name)])
+            )
+        if kind is not None:
+            shared.append(filters.of_kind(kind))
+        if scale is not None:
+            shared.append(filters.of_scale(scale, set(self.read("units", "", ["scale"])["scale"].to_list())))
+        if self._nameless:
+            shared.append(f"NOT ({sql_in('asset_id', self._nameless)})")
+        if between is not None:
+            shared.append(filters.overlapping(between))
+        entries = [
+            filters.tagged(factors, self._factors) if factors is not None else "",
+            filters.saying(text) if text is not None else "",
+        ]
+        return Where(both(*shared), both(*entries))
+
+    @cached_property
+    def embedders(self) -> dict[str, Embedder[Any]]:
+        """The embedder of the vectors that the view searches, ready for queries."""
+        shown = set(self.view.places.values())
+        return {
+            name: _embedder(producer, self.profile)
+            for name, producer in self.reader.embedders().items()
+            if producer.producer_id in shown
+        }
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        return Searcher(self.reader, lambda: self.embedders)
+
+
+def _embedder(producer: Producer, profile: Profile) -> Embedder[Any]:
+    """The embedder that made a vector table.
+
+    Raises:
+        CatalogError: the weights found here are not those that made the vectors.
+    """
+    if producer.model is None:
+        raise IntegrityError(f"embedder {producer.component} has no model")
+    options = EmbedderOptions(
+        name=producer.component,
+        model=producer.model.name,
+        revision=producer.model.revision,
+        options=producer.options,
+    )
+    embedder = load_embedder(options, profile)
+    if embedder.model.identity() != producer.model.identity():
+        raise CatalogError(
+            f"the vectors were made by {producer.model.name} (digest {producer.model.digest or 'unknown'}), "
+            f"but the weights found here have digest {embedder.model.digest or 'unknown'}; "
+            "search with --mode text, or name the right weights in the profile"
+        )
+    return embedder
