@@ -12,7 +12,7 @@ Every answer is a polars frame with one declared schema, whatever matched: those
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from evicat.catalog.media.frame import Frame
     from evicat.catalog.reading.media import Frames, SourceMedia
 
 __all__ = ["MODES", "Catalog", "Mode"]
@@ -89,6 +90,10 @@ class Catalog:
         """
         reader = Reader.open(uri) if at is None else reader_at(uri, at)
         return cls(reader, profile or Profile(), uri=str(uri), at=at)
+
+    @property
+    def view_name(self) -> str:
+        return self._shown.view.name
 
     def refresh(self) -> Catalog:
         """The catalog as it is now, through the view of the same name; an opened snapshot stays as it is."""
@@ -504,6 +509,19 @@ class Catalog:
         times = times_of(inside, n=n, fps=fps, max_frames=max_frames)
         return self._media.of_span(asset_id, inside, times, width, media_roots)
 
+    def cited_pictures(
+        self, rows: Sequence[dict[str, Any]], *, media_roots: Sequence[str | Path] = ()
+    ) -> Iterator[tuple[str, tuple[Frame, ...]]]:
+        """The frames that entries of one asset cite, each with the entry's id, in one pass over the file.
+
+        ``rows``: entries with frames, as :meth:`entries` gives them. They come as they are complete, at the
+        size at which they were shown; frames that do not decode any more are missing.
+
+        Raises:
+            AssetError: the file was not found, or cannot be decoded.
+        """
+        return self._media.cited(rows, media_roots)
+
     def crop(
         self, video: str, time: float, box: Sequence[float], *, media_roots: Sequence[str | Path] = ()
     ) -> npt.NDArray[np.uint8]:
@@ -599,6 +617,11 @@ class Catalog:
         where = both(self._shown.where(video=video, producer=producer).shared, "vector IS NOT NULL")
         columns = ["entry_id", "part", "vector"]
         return {name: self._shown.read(name, where, columns) for name in self._shown.reader.embedders()}
+
+    def embedder_tables(self) -> list[str]:
+        """The tables of vectors that the view searches."""
+        shown = self._shown.view.producers
+        return [name for name, made in self._shown.reader.embedders().items() if made.producer_id in shown]
 
     def embedders(self) -> dict[str, Embedder[Any]]:
         """The embedder that the view searches with, by its vector table, without its weights.

@@ -14,16 +14,17 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from evicat.catalog.media.clock import Clock
 from evicat.catalog.media.frame import Frame
-from evicat.catalog.media.frames import Wanted, frame_times, read_windows
+from evicat.catalog.media.frames import Shown, Wanted, frame_times, read_windows
 from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.media_files import MediaFiles
-from evicat.schemas.asset import Asset
+from evicat.schemas.asset import Asset, VideoFacts
 from evicat.schemas.errors import UnreadableMediaError, UsageError
 from evicat.schemas.naming import Root, VideoName
 from evicat.schemas.span import US, Span, format_time, to_us
 
-from .shown import Shown
+from .shown import Shown as ShownRows
 
 MAX_FRAMES = 64
 THUMBNAIL = 240
@@ -91,6 +92,13 @@ def times_of(span: Span, *, n: int | None, fps: float | None, max_frames: int) -
     return frame_times(span, min(count, max_frames))
 
 
+def _citing(row: dict[str, Any], video: VideoFacts, width: int) -> Wanted:
+    """The frames that an entry cites, as a window that reaches from the first to the last of them."""
+    clock = Clock.of(video)
+    times = sorted({clock.time_us(frame["pts"]) for frame in row["frames"]})
+    return Wanted(Span(times[0], times[-1] + 1), tuple(times), row["shown_width"] or width)
+
+
 def cropped(image: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArray[np.uint8]:
     """The part of a picture in ``box``: ``(x1, y1, x2, y2)`` in 1000 x 1000, widened to whole pixels.
 
@@ -138,7 +146,7 @@ def jpeg(image: npt.NDArray[np.uint8], quality: int = 85) -> bytes:
 class SourceMedia:
     """Pictures of what a catalog shows, each decoded in a worker process from the file where it lies now."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: ShownRows) -> None:
         self._shown = shown
 
     def files(self, media_roots: Sequence[str | Path] = ()) -> MediaFiles:
@@ -179,8 +187,32 @@ class SourceMedia:
         if width is not None and width < 1:
             raise UsageError(f"width must be at least 1, got {width}")
         wanted = [Wanted(span, times_us, width or asset.video.width)]
+        found = self._decode(path, asset, wanted)
+        frames = next((frames for _, frames in found), ())
+        return Frames(self._shown.names.get(asset_id, asset_id), span, frames)
+
+    def cited(
+        self, rows: Sequence[dict[str, Any]], roots: Sequence[str | Path]
+    ) -> Iterator[tuple[str, tuple[Frame, ...]]]:
+        """The frames that entries of one asset cite, as they are complete, in one pass over its file.
+
+        Raises:
+            AssetError: the file was not found, or cannot be decoded.
+        """
+        if not rows:
+            return
+        asset, path = self._file(rows[0]["asset_id"], roots)
+        if asset.video is None:
+            return
+        width = asset.video.width
+        wanted = [_citing(row, asset.video, width) for row in rows]
+        for index, frames in self._decode(path, asset, wanted):
+            cited = {frame["pts"] for frame in rows[index]["frames"]}
+            yield rows[index]["entry_id"], tuple(frame for frame in frames if frame.pts in cited)
+
+    def _decode(self, path: Path, asset: Asset, wanted: Sequence[Wanted]) -> Iterator[Shown]:
         profile = self._shown.profile
-        found = read_windows(
+        return read_windows(
             self._workers,
             path,
             asset,
@@ -188,8 +220,6 @@ class SourceMedia:
             timeout_s=profile.decode_timeout_seconds,
             decoder=profile.decoder,
         )
-        frames = next((frames for _, frames in found), ())
-        return Frames(self._shown.names.get(asset_id, asset_id), span, frames)
 
     def duration_us(self, asset_id: str) -> int:
         """Length of an asset's timeline.

@@ -1,0 +1,1 @@
+"""Entries in files that other tools read: tables for training, captions for players and editors."""

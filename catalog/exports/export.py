@@ -1,0 +1,181 @@
+"""Exports: the entries of a view in files, whole or not at all, and counted again once they are written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evicat.catalog.query import Catalog
+from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
+
+from .captions import write_captions
+from .rows import Choice, choose
+from .shards import write_shards
+from .tables import write_jsonl, write_parquet, write_vectors
+
+FORMATS = {
+    "parquet": "a folder for each split, a file for each kind; `datasets`, DuckDB, polars and pandas read it",
+    "jsonl": "the same as JSON lines",
+    "webdataset": "shards of entries with the pictures that they cite",
+    "srt": "subtitles, one file a video and kind",
+    "vtt": "the same for browsers",
+    "csv": "markers for editors, one file a video and kind",
+}
+"""Every format, and what it is."""
+MANIFEST = "export.json"
+
+
+@dataclass
+class Exported:
+    """What was written."""
+
+    folder: Path
+    form: str
+    rows: dict[str, int] = field(default_factory=dict)
+    """By split."""
+    files: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Entries that were chosen and not wanted: ``flagged``, ``partial``."""
+    problems: list[str] = field(default_factory=list)
+    """Pictures that could not be had."""
+
+    def headline(self) -> str:
+        splits = ", ".join(f"{count} {split}" for split, count in sorted(self.rows.items()))
+        total = sum(self.rows.values())
+        left = ", ".join(f"{count} {what}" for what, count in self.left_out.items() if count)
+        return f"{total} entries ({splits}) in {self.files} files in {self.folder}" + (
+            f"; left out: {left}" if left else ""
+        )
+
+
+def export(
+    catalog: Catalog,
+    destination: str | Path,
+    form: str,
+    choice: Choice | None = None,
+    *,
+    vectors: bool = False,
+    media_roots: Sequence[str | Path] = (),
+) -> Exported:
+    """Write the entries of a choice into ``destination``, a folder that is new or empty.
+
+    ``export.json`` in it says from which head and by which choice. The files are read again and counted
+    before the folder gets its name.
+
+    Raises:
+        UnknownNameError: no such format, or a name in the choice.
+        UsageError: the destination holds something, vectors are asked for with a format that has none, or
+            nothing was chosen.
+        IntegrityError: the files do not hold as many entries as were chosen.
+    """
+    if form not in FORMATS:
+        raise UnknownNameError("format", form, list(FORMATS))
+    if vectors and form not in ("parquet", "jsonl"):
+        raise UsageError(f"vectors go with parquet or jsonl, not with {form}")
+    target = Path(destination).expanduser().absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} exists and is not empty; name a new folder")
+    choice = choice or Choice()
+    chosen = choose(catalog, choice)
+    if chosen.rows.is_empty():
+        left = sum(chosen.left_out.values())
+        raise UsageError(
+            f"no entry is left to export ({left} were flagged or partial)" if left else "no entry fits"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        done = _write(catalog, chosen.rows, folder, form, vectors, media_roots)
+        done.left_out = chosen.left_out
+        _write_manifest(folder, catalog, form, choice, done)
+        folder.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    done.folder = target
+    return done
+
+
+def _write(
+    catalog: Catalog,
+    rows: pl.DataFrame,
+    folder: Path,
+    form: str,
+    vectors: bool,
+    media_roots: Sequence[str | Path],
+) -> Exported:
+    splits = dict(rows.group_by("split").len().sort("split").iter_rows())
+    done = Exported(folder, form, splits)
+    if form == "parquet":
+        files = write_parquet(rows, folder)
+    elif form == "jsonl":
+        files = write_jsonl(rows, folder)
+    elif form == "webdataset":
+        files, done.problems = write_shards(catalog, rows, folder, media_roots)
+    else:
+        files = write_captions(rows, folder, form)  # type: ignore[arg-type]  # the three that are left
+    written = sum(map(_COUNT[form], files))
+    if written != len(rows):
+        raise IntegrityError(f"{len(rows)} entries were to be exported, but the files hold {written}")
+    done.files = len(files) + (len(write_vectors(catalog, rows, folder)) if vectors else 0)
+    return done
+
+
+def _write_manifest(folder: Path, catalog: Catalog, form: str, choice: Choice, done: Exported) -> None:
+    between = str(choice.between) if choice.between is not None else None
+    facts: dict[str, Any] = {
+        "format": form,
+        "catalog_head": catalog.version,
+        "view": catalog.view_name,
+        "producers": catalog.active().to_dicts(),
+        "choice": {**vars(choice), "between": between, "shares": dict(choice.shares)},
+        "rows": done.rows,
+        "left_out": done.left_out,
+    }
+    (folder / MANIFEST).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _parquet_rows(file: Path) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(file).num_rows)
+
+
+def _lines(file: Path) -> int:
+    with file.open("rb") as stream:
+        return sum(1 for _ in stream)
+
+
+def _cues(file: Path) -> int:
+    from pysubs2 import SSAFile
+
+    return len(SSAFile.load(str(file)))
+
+
+def _markers(file: Path) -> int:
+    return len(pl.read_csv(file))
+
+
+def _samples(file: Path) -> int:
+    with tarfile.open(file) as shard:
+        return sum(name.endswith(".json") for name in shard.getnames())
+
+
+_COUNT: dict[str, Callable[[Path], int]] = {
+    "parquet": _parquet_rows,
+    "jsonl": _lines,
+    "webdataset": _samples,
+    "srt": _cues,
+    "vtt": _cues,
+    "csv": _markers,
+}

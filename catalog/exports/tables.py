@@ -1,0 +1,58 @@
+"""Entries as Parquet or JSON lines: a folder for each split, a file for each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from evicat.catalog.query import Catalog
+
+ROW_GROUP = 50_000
+
+
+def write_parquet(rows: pl.DataFrame, folder: Path) -> list[Path]:
+    """``SPLIT/KIND.parquet``, every file with the columns of ``rows``."""
+    files = []
+    for (split, kind), part in _parts(rows):
+        file = _place(folder, split, f"{kind}.parquet")
+        part.write_parquet(file, compression="zstd", row_group_size=ROW_GROUP, statistics=True)
+        files.append(file)
+    return files
+
+
+def write_jsonl(rows: pl.DataFrame, folder: Path) -> list[Path]:
+    """``SPLIT/KIND.jsonl``: an object a line, text as it is."""
+    files = []
+    for (split, kind), part in _parts(rows):
+        file = _place(folder, split, f"{kind}.jsonl")
+        part.write_ndjson(file)
+        files.append(file)
+    return files
+
+
+def write_vectors(catalog: Catalog, rows: pl.DataFrame, folder: Path) -> list[Path]:
+    """``vectors/SPLIT/TABLE.parquet``: ``entry_id, part, vector`` of the exported entries, by embedder.
+
+    They stand apart, as a long text has several: so entries stay one row each.
+    """
+    files = []
+    splits = rows.select("entry_id", "split")
+    for table in catalog.embedder_tables():
+        columns = catalog.scan(table).select("entry_id", "part", "vector").collect()
+        mine = columns.join(splits, on="entry_id").drop_nulls("vector").sort("entry_id", "part")
+        for (split,), part in mine.group_by("split", maintain_order=True):
+            file = _place(folder, f"vectors/{split}", f"{table}.parquet")
+            part.drop("split").write_parquet(file, compression="zstd", row_group_size=ROW_GROUP)
+            files.append(file)
+    return sorted(files)
+
+
+def _parts(rows: pl.DataFrame):  # type: ignore[no-untyped-def]
+    return rows.sort("split", "kind", maintain_order=True).group_by("split", "kind", maintain_order=True)
+
+
+def _place(folder: Path, split: object, name: str) -> Path:
+    place = folder / str(split)
+    place.mkdir(parents=True, exist_ok=True)
+    return place / name

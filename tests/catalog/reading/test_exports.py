@@ -1,0 +1,162 @@
+"""Exports: complete, free of leaks, and read back by the tools that people use."""
+
+import json
+import tarfile
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pysubs2
+import pytest
+
+from evicat.catalog.exports.export import export
+from evicat.catalog.exports.rows import EXPORT_SCHEMA, Choice, choose
+from evicat.catalog.exports.splits import parse_shares, split_of
+from evicat.schemas.errors import UnknownNameError, UsageError
+from evicat.schemas.identity import Producer
+
+LOCAL = Producer(kind="local", scale="local-10s", component="words", version=1)
+SPEECH = Producer(kind="speech", scale="speech", component="ears", version=1)
+SHARES = {"train": 0.5, "test": 0.5}
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory, making_shelf, direction):
+    shelf = making_shelf(tmp_path_factory.mktemp("exports") / "catalog")
+    for number in range(6):
+        rows = [
+            (at, at + 10, f"picture {at}", {"vector": direction(1, at + number + 1)})
+            for at in range(0, 40, 10)
+        ]
+        shelf.write(f"folder/v{number}.mp4", LOCAL, rows)
+    speech = [
+        (1, 2.5, 'she\nsays: "a --> b" {\\i1}<b>', {"speaker": "Ann"}),
+        (3, 4, "doubted", {"flags": ("unsure_speech",)}),
+        (5, 5.0004, "very short, ünïcode 日本語"),
+    ]
+    shelf.write("folder/v0.mp4", SPEECH, speech)
+    return shelf.catalog
+
+
+def test_parquet_is_read_by_everybody(catalog, tmp_path):
+    import datasets
+
+    done = export(catalog, tmp_path / "out", "parquet", Choice(shares=SHARES), vectors=True)
+    assert sum(done.rows.values()) == 26
+    assert done.left_out == {"flagged": 1, "partial": 0}
+    pattern = str(tmp_path / "out" / "t*" / "*.parquet")
+    assert pl.read_parquet(pattern).schema == EXPORT_SCHEMA
+    assert len(pl.read_parquet(pattern)) == 26
+    assert duckdb.sql(f"SELECT count(*) FROM '{pattern}' WHERE kind = 'speech'").fetchall() == [(2,)]
+    local = next((tmp_path / "out").glob("*/local.parquet"))
+    assert pd.read_parquet(local)["text"].str.startswith("picture").all()
+    files = {split: str(tmp_path / "out" / split / "*.parquet") for split in done.rows}
+    loaded = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in loaded.items()} == done.rows
+    vectors = pl.read_parquet(str(tmp_path / "out" / "vectors" / "*" / "*.parquet"))
+    assert len(vectors) == 24
+    assert len(vectors["vector"][0]) == 384
+
+
+def test_json_lines_hold_the_same_rows(catalog, tmp_path):
+    export(catalog, tmp_path / "out", "jsonl")
+    rows = [json.loads(line) for file in (tmp_path / "out" / "all").iterdir() for line in _lines(file)]
+    assert len(rows) == 26
+    assert {"entry_id", "text", "source_id", "split"} <= rows[0].keys()
+
+
+def _lines(file):
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+def test_no_source_is_in_two_splits_and_none_moves_when_the_library_grows(catalog):
+    rows = choose(catalog, Choice(shares=SHARES)).rows
+    assert rows.group_by("source_id").agg(pl.col("split").n_unique())["split"].to_list() == [1] * 6
+    assert set(rows["split"]) == {"train", "test"}
+    before = {f"s{n}": split_of(f"s{n}", SHARES, seed=3) for n in range(2000)}
+    assert abs(sum(split == "train" for split in before.values()) / 2000 - 0.5) < 0.05
+    assert before != {name: split_of(name, SHARES, seed=4) for name in before}
+
+
+def test_subtitles_say_what_the_entries_say(catalog, tmp_path):
+    for form in ("srt", "vtt"):
+        export(catalog, tmp_path / form, form, Choice(kind="speech", flagged=True))
+        (file,) = (tmp_path / form).glob(f"*.{form}")
+        assert file.name == f"folder_v0.mp4.speech.{form}"
+        cues = list(pysubs2.SSAFile.load(str(file)))
+        assert [(cue.start, cue.end) for cue in cues] == [(1000, 2500), (3000, 4000), (5000, 5001)]
+        assert cues[0].plaintext == 'Ann: she says: "a \u2192 b" (/i1)\u2039b\u203a'
+        assert cues[2].plaintext.endswith("日本語")
+
+
+def test_markers_have_exact_times_and_lead_back(catalog, tmp_path):
+    export(catalog, tmp_path / "out", "csv", Choice(video="v1.mp4"))
+    (file,) = (tmp_path / "out").glob("*.csv")
+    rows = pl.read_csv(file)
+    assert rows["start"].to_list() == ["0:00:00.000", "0:00:10.000", "0:00:20.000", "0:00:30.000"]
+    assert set(rows["entry_id"]) == set(catalog.entries("v1.mp4")["entry_id"])
+
+
+def test_videos_whose_names_are_alike_have_files_of_their_own(shelf, tmp_path):
+    for name in ("a/b.mp4", "a_b.mp4", "A_B.mp4", "...", "/"):
+        shelf.write(name, LOCAL, [(0, 10, name)])
+    done = export(shelf.catalog, tmp_path / "out", "srt")
+    names = [file.name for file in (tmp_path / "out").glob("*.srt")]
+    assert len({name.lower() for name in names}) == done.files == 5
+
+
+def test_the_manifest_says_where_it_comes_from(catalog, tmp_path):
+    export(catalog, tmp_path / "out", "parquet", Choice(kind="local", shares=SHARES, seed=9))
+    facts = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert facts["catalog_head"] == catalog.version
+    assert facts["view"] == "default"
+    assert facts["choice"]["shares"] == SHARES
+    assert facts["choice"]["seed"] == 9
+    assert sum(facts["rows"].values()) == 24
+
+
+@pytest.mark.parametrize(
+    ("form", "more", "said"),
+    [
+        ("xml", {}, r"format 'xml'.*parquet"),
+        ("srt", {"vectors": True}, "vectors go with parquet"),
+        ("parquet", {"choice": Choice(kind="narrative")}, "no entry fits"),
+        ("parquet", {"choice": Choice(shares={"a": 0.5})}, "add up to 1, got 0.5"),
+        ("parquet", {"choice": Choice(shares={"a": 1.5, "b": -0.5})}, "above 0, got -0.5"),
+    ],
+)
+def test_what_cannot_be_exported_leaves_nothing(catalog, tmp_path, form, more, said):
+    with pytest.raises((UsageError, UnknownNameError), match=said):
+        export(catalog, tmp_path / "out", form, **more)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_not_written_to(catalog, tmp_path):
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(UsageError, match="is not empty"):
+        export(catalog, tmp_path, "parquet")
+
+
+@pytest.mark.parametrize("text", ["train", "train=x", "=1", "a=1,a=1", "a=0.5", "", "a/b=1"])
+def test_shares_that_are_none(text):
+    with pytest.raises(UsageError):
+        parse_shares(text)
+    assert parse_shares("train=0.8, test=0.2") == {"train": 0.8, "test": 0.2}
+
+
+@pytest.mark.filterwarnings("ignore")  # webdataset leaves its file to the collector
+def test_entries_without_their_media_are_shards_without_pictures(catalog, tmp_path):
+    import webdataset
+
+    done = export(catalog, tmp_path / "out", "webdataset", Choice(kind="local"))
+    assert done.problems == [], "none of them cites a picture"
+    (shard,) = (tmp_path / "out" / "all").glob("*.tar")
+    samples = list(webdataset.WebDataset(str(shard), shardshuffle=False).decode())
+    assert len(samples) == 24
+    assert {sample["json"]["entry_id"] for sample in samples} == set(
+        catalog.entries(kind="local")["entry_id"]
+    )
+    first = shard.read_bytes()
+    export(catalog, tmp_path / "again", "webdataset", Choice(kind="local"))
+    assert (tmp_path / "again" / "all" / shard.name).read_bytes() == first
+    assert tarfile.is_tarfile(shard)
