@@ -493,21 +493,44 @@ class Catalog:
         """
         from evicat.catalog.reading.media import times_of
 
+        asset_id, span, entry = self._stretch(of, between)
+        times = times_of(span, n=n, fps=fps, max_frames=max_frames)
+        if entry and entry["frames"] and n is None and fps is None:
+            return self._media.of_entry(entry, width, media_roots)
+        return self._media.of_span(asset_id, span, times, width, media_roots)
+
+    def clip(
+        self,
+        of: str,
+        path: str | Path,
+        between: Between | None = None,
+        *,
+        media_roots: Sequence[str | Path] = (),
+    ) -> Path:
+        """Cut an entry, or a span of a video, out of its file, as a new MP4 at ``path``; returns its place.
+
+        Upright pictures at their own times and 16 kHz mono sound; second 0 is the start of the span.
+
+        Raises:
+            UsageError: no such entry or video, a span outside, or a path that cannot be.
+            AssetError: the file was not found, or cannot be decoded.
+        """
+        asset_id, span, _ = self._stretch(of, between)
+        return self._media.clip(asset_id, span, Path(path).expanduser().absolute(), media_roots)
+
+    def _stretch(self, of: str, between: Between | None) -> tuple[str, Span, dict[str, Any] | None]:
+        """The asset and span that an entry, or a video and a span, mean; and the entry."""
         entry = self._shown.entry(of) if between is None else None
         if entry:
-            span = Span.from_seconds(entry["start_s"], entry["end_s"])
-            chosen = times_of(span, n=n, fps=fps, max_frames=max_frames)
-            times = chosen if n or fps or not entry["frames"] else None
-            return self._media.of_entry(entry, times, width, media_roots)
+            return entry["asset_id"], Span.from_seconds(entry["start_s"], entry["end_s"]), entry
         asset_id = self._one_asset(of)
         whole = Span(0, self._media.duration_us(asset_id))
-        inside = whole if between is None else span_of(between).clip(whole)
+        if between is None:
+            return asset_id, whole, None
+        inside = span_of(between).clip(whole)
         if inside is None:
-            raise UsageError(
-                f"{of} ends at {whole.end_s:g} s: nothing of it lies in {span_of(between or '')}"
-            )
-        times = times_of(inside, n=n, fps=fps, max_frames=max_frames)
-        return self._media.of_span(asset_id, inside, times, width, media_roots)
+            raise UsageError(f"{of} ends at {whole.end_s:g} s: nothing of it lies in {span_of(between)}")
+        return asset_id, inside, None
 
     def cited_pictures(
         self, rows: Sequence[dict[str, Any]], *, media_roots: Sequence[str | Path] = ()

@@ -155,17 +155,11 @@ class SourceMedia:
         names = [VideoName.from_row(row) for row in self._shown.read("names").to_dicts()]
         return MediaFiles(roots, names, media_roots)
 
-    def of_entry(
-        self,
-        entry: dict[str, Any],
-        times_us: tuple[int, ...] | None,
-        width: int | None,
-        roots: Sequence[str | Path],
-    ) -> Frames:
-        """The frames that an entry cites, or those at other instants of its span."""
+    def of_entry(self, entry: dict[str, Any], width: int | None, roots: Sequence[str | Path]) -> Frames:
+        """The frames that an entry cites."""
         span = Span.from_seconds(entry["start_s"], entry["end_s"])
         cited = tuple(to_us(frame["time_s"]) for frame in entry["frames"])
-        return self.of_span(entry["asset_id"], span, times_us or cited, width, roots)
+        return self.of_span(entry["asset_id"], span, cited, width, roots)
 
     def of_span(
         self,
@@ -220,6 +214,14 @@ class SourceMedia:
             timeout_s=profile.decode_timeout_seconds,
             decoder=profile.decoder,
         )
+
+    def clip(self, asset_id: str, span: Span, target: Path, roots: Sequence[str | Path]) -> Path:
+        """A span as a file of its own; raises as :func:`.cut.write_clip` does, or for a lost file."""
+        from .cut import write_clip
+
+        asset, path = self._file(asset_id, roots)
+        write_clip(path, asset, span, target, self._workers, self._shown.profile)
+        return target
 
     def duration_us(self, asset_id: str) -> int:
         """Length of an asset's timeline.
