@@ -123,7 +123,7 @@ class Bare:
     """Asks the same questions in the best order, with as little as that takes."""
 
     def __init__(self, case: Case) -> None:
-        self._engine = SimulatedEngine(MODEL, case.profile().engines[MODEL.name])
+        self._engine = SimulatedEngine(MODEL, case.profile().engines[MODEL.name], case.profile())
         self._ready: list[tuple[int, int, ChatRequest, list[Span]]] = []
         """Place, order, question, and the windows of its chain that come after it."""
         self._order = count()

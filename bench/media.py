@@ -11,7 +11,7 @@ import numpy.typing as npt
 from imageio_ffmpeg import get_ffmpeg_exe
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "demo"))
-import samples
+from samples import write_samples as write_samples
 
 FFMPEG = [get_ffmpeg_exe(), "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
 
@@ -19,7 +19,7 @@ FFMPEG = [get_ffmpeg_exe(), "-hide_banner", "-loglevel", "error", "-nostdin", "-
 def real_film(path: Path, minutes: int) -> None:
     """Real footage with real speech, 640x360: the interview and the street in turns."""
     folder = path.parent / "samples"
-    samples.write_samples(folder)
+    write_samples(folder)
     scale = "scale=640:360:force_original_aspect_ratio=decrease,pad=640:360:-1:-1,fps=25,format=yuv420p"
     encode = ["-c:v", "libx264", "-preset", "veryfast", "-c:a", "aac", "-ar", "16000", "-ac", "1"]
     parts = []
@@ -41,7 +41,7 @@ def conversation(folder: Path, minutes: float) -> npt.NDArray[np.float32]:
     """Speech of the sample conversation, over and over: 16 kHz mono float32."""
     import wave
 
-    samples.write_samples(folder)
+    write_samples(folder)
     with wave.open(str(folder / "conversation.wav")) as sound:
         raw = np.frombuffer(sound.readframes(sound.getnframes()), np.int16)
     speech = raw[round(6.5 * 16_000) :].astype(np.float32) / 32768

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from evicat.catalog.drawn_boxes import draw_boxes
 from evicat.catalog.media.clock import Clock
 from evicat.catalog.media.frames import Shown, Wanted, decode_windows
 from evicat.schemas.asset import Asset, VideoFacts
 from evicat.schemas.errors import UsageError
+from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
 
 JPEG_QUALITY = 92
@@ -28,6 +30,8 @@ class Citation:
     entry_id: str
     pts: int
     width: int | None
+    boxes: tuple[ObjectBox, ...] = ()
+    """Boxes of the entry in this frame that are to be drawn."""
 
 
 @dataclass
@@ -70,8 +74,10 @@ def write_frames(
         if not frames or frames[0].pts != keys[index][0]:
             written.not_decoded += citing
             continue
-        picture = _jpeg(frames[0].image)
+        plain = _jpeg(frames[0].image)
         for citation in citing:
+            drawn = draw_boxes(frames[0].image, citation.boxes) if citation.boxes else None
+            picture = plain if drawn is None else _jpeg(drawn, sharp=True)
             file = folder / f"{citation.entry_id}_{frames[0].time_us / 1e6:013.6f}s.jpg"
             file.write_bytes(picture)
             written.files.append(file)
@@ -85,12 +91,14 @@ def _wanted(video: VideoFacts, pts: int, width: int) -> Wanted:
     return Wanted(Span(time_us, time_us + 1), (time_us,), width)
 
 
-def _jpeg(image: npt.NDArray[np.uint8]) -> bytes:
+def _jpeg(image: npt.NDArray[np.uint8], *, sharp: bool = False) -> bytes:
+    """``sharp``: colours at full resolution, so that drawn lines stay where they are."""
     import cv2
 
-    is_made, encoded = cv2.imencode(
-        ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
-    )
+    options = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+    if sharp:
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+    is_made, encoded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
     if not is_made:
         raise UsageError(f"a picture of {image.shape[1]}x{image.shape[0]} cannot be a JPEG file")
     return bytes(encoded)

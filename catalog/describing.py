@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -18,6 +19,9 @@ from evicat.schemas.records import NarrativeRecord, SpeechSegment
 from evicat.schemas.span import Span
 
 COST = ("attempts", "prompt_tokens", "completion_tokens")
+RAW_CHARACTERS = 100_000
+"""Of an answer that is no entry; more than the longest that any describer asks for."""
+NOT_STORED = re.compile("[\x00\ud800-\udfff]")
 
 
 def window_input(
@@ -76,11 +80,17 @@ def failed(span: Span, error: AssetError | WindowError) -> WindowResult:
     """The outcome of a window that has no answer."""
     cost: dict[str, Any] = {}
     if isinstance(error, WindowError):
-        cost = {name: getattr(error, name) for name in ("raw", *COST)}
+        cost = {name: getattr(error, name) for name in COST} | {"raw": _kept(error.raw)}
     return WindowResult(
         span=span,
         outcome=Outcome.REFUSED if isinstance(error, RefusedError) else Outcome.FAILED,
         error_class=error.error_class,
-        message=str(error),
+        message=_kept(str(error)),
         **cost,
     )
+
+
+def _kept(said: str) -> str:
+    """What the ledger holds of the words of a model or a server: no lone surrogates, and no flood whole."""
+    kept = NOT_STORED.sub("\ufffd", said[:RAW_CHARACTERS])
+    return kept if len(said) <= RAW_CHARACTERS else f"{kept} ... ({len(said)} characters in all)"

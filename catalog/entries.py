@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from evicat.catalog.describers.base import Description
 from evicat.catalog.media.frame import Frame
 from evicat.schemas.asset import Asset
-from evicat.schemas.entry import Entry, FrameRef
+from evicat.schemas.entry import Entry, FrameRef, Kind
 from evicat.schemas.identity import Unit, entry_id
-from evicat.schemas.records import LocalRecord, SpeechSegment
+from evicat.schemas.records import SpeechSegment
 from evicat.schemas.span import Span
 
 
@@ -21,7 +23,7 @@ def described(unit: Unit, asset: Asset, span: Span, frames: tuple[Frame, ...], m
         asset_id=unit.asset_id,
         producer_id=unit.producer_id,
         condition_id=unit.condition_id,
-        kind="local" if unit.kind == "local" else "narrative",
+        kind=cast(Kind, unit.kind),  # checked at its birth
         scale=unit.scale,
         span=span,
         text=made.text,
@@ -30,7 +32,7 @@ def described(unit: Unit, asset: Asset, span: Span, frames: tuple[Frame, ...], m
         time_base=asset.video.time_base if frames and asset.video else "",
         shown_width=frames[0].width if frames else None,
         shown_height=frames[0].height if frames else None,
-        objects=made.record.boxes if isinstance(made.record, LocalRecord) else (),
+        objects=getattr(made.record, "boxes", ()),
         flags=made.flags,
         prompt_tokens=made.prompt_tokens,
         completion_tokens=made.completion_tokens,

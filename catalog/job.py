@@ -20,7 +20,7 @@ from evicat.schemas.span import Span
 
 @dataclass(frozen=True)
 class Job:
-    """One asset under one recipe. ``local`` and ``narrative`` go by scale name.
+    """One asset under one recipe. ``local``, ``narrative`` and ``objects`` go by scale name.
 
     Units are made when they are asked for: of most assets of a library nothing is left to make.
     """
@@ -52,6 +52,12 @@ class Job:
         return {name: unit for name, unit in made.items() if self._can_show(name)}
 
     @cached_property
+    def objects(self) -> dict[str, Unit]:
+        """One that shows frames has no unit without a picture stream."""
+        made = {n: _unit(self.asset, made, self._read_by(made)) for n, made in self.kit.objects.items()}
+        return {name: unit for name, unit in made.items() if self._can_show(name)}
+
+    @cached_property
     def support(self) -> Unit | None:
         """None where the recipe wants no supports, or no narrative can be made."""
         producer = self.kit.support
@@ -64,7 +70,8 @@ class Job:
     @property
     def units(self) -> list[Unit]:
         """Units that write entries, in the order in which they run."""
-        return [*([self.speech] if self.speech else []), *self.local.values(), *self.narrative.values()]
+        made = [*self.local.values(), *self.objects.values(), *self.narrative.values()]
+        return [self.speech, *made] if self.speech else made
 
     def grid(self, kit: Kit, scale: str) -> list[Span]:
         """The windows of a scale over this asset.
@@ -93,8 +100,14 @@ class Job:
 
     def _read_by(self, producer: Producer) -> str:
         """Hash of what a producer of entries reads beside the asset's bytes; few local ones hear speech."""
-        hears = self.kit.speech is not None and self.kit.speech.producer_id in producer.reads
-        return self.inputs_hash if hears or producer.kind != "local" else ""
+        always = producer.kind in ("speech", "narrative")
+        return self.inputs_hash if always or self._hears(producer) else ""
+
+    def _hears(self, producer: Producer) -> bool:
+        """Whether it reads speech, itself or by the local entries that it reads."""
+        read = [each for each in self.kit.local.values() if each.producer_id in producer.reads]
+        own = self.kit.speech is not None and self.kit.speech.producer_id in producer.reads
+        return own or any(map(self._hears, read))
 
     def _inputs(self, kit: Kit) -> dict[str, str]:
         """What the units read beside the asset's bytes, by producer."""

@@ -23,9 +23,9 @@ from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import CLEAN_VERSION
 from evicat.catalog.transcribers.loaders import load_transcriber
 from evicat.catalog.windows import policy_facts
-from evicat.schemas.errors import EvicatError
+from evicat.schemas.errors import EvicatError, RecipeError
 from evicat.schemas.identity import ModelRef, Producer
-from evicat.schemas.recipe import Profile, Recipe, Scale
+from evicat.schemas.recipe import EmbedderOptions, Profile, Recipe, Scale, SpeechOptions
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ VIDEOS_PER_CORE = 4
 """Videos whose frames are decoded at once, at most, where the profile leaves it open."""
 FRAMES_VERSION = 2
 """Bumped when the same frame options begin to show other pictures."""
-SUBTITLES_VERSION = 2
+SUBTITLES_VERSION = 3
 """Bumped when the same subtitle track begins to give other cues."""
 
 
@@ -50,20 +50,18 @@ class Kit:
     def __init__(self, recipe: Recipe, profile: Profile) -> None:
         self.recipe = recipe
         self.profile = profile
-        self.describers: dict[str, Describer[Any]] = {
-            s.name: load_describer(s, profile) for s in recipe.scales
-        }
+        self.describers: dict[str, Describer[Any]] = {s.name: self._load_describer(s) for s in recipe.scales}
         self.transcriber: Transcriber[Any] | None = None
         if recipe.speech and recipe.speech.transcriber:
-            self.transcriber = load_transcriber(recipe.speech, profile)
+            self.transcriber = self._load_transcriber(recipe.speech)
         self.embedder: Embedder[Any] | None = (
-            load_embedder(recipe.embedder, profile) if recipe.embedder else None
+            self._load_embedder(recipe.embedder) if recipe.embedder else None
         )
         load_decoder(profile.decoder)  # an unknown name is said now, not by a worker
         self.workers = WorkerPool()
         self.admit: Callable[[], None] = lambda: None
         """Called before each call of a describer or transcriber; it may raise to stop the run."""
-        self._engines: dict[tuple[str, str], Engine] = {}
+        self._engines: dict[ModelRef, Engine] = {}
         self._callers: dict[int, Callers] = {}
         for describer in self.describers.values():
             describer.bind(self.engine)
@@ -75,13 +73,24 @@ class Kit:
         self.speech = self._speech_producer()
         self.local = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "local"}
         self.narrative = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "narrative"}
+        self.objects = {s.name: self._scale_producer(s) for s in recipe.scales if s.kind == "objects"}
         self.support = self._support_producer()
         self._embeddings = {each.producer_id: self._embedding_producer(each) for each in self.sources}
+
+    def _load_describer(self, scale: Scale) -> Describer[Any]:
+        return load_describer(scale, self.profile)
+
+    def _load_transcriber(self, speech: SpeechOptions) -> Transcriber[Any]:
+        return load_transcriber(speech, self.profile)
+
+    def _load_embedder(self, embedder: EmbedderOptions) -> Embedder[Any]:
+        return load_embedder(embedder, self.profile)
 
     @property
     def sources(self) -> list[Producer]:
         """Producers that write entries, in the order in which they run."""
-        return [*([self.speech] if self.speech else []), *self.local.values(), *self.narrative.values()]
+        made = [*self.local.values(), *self.objects.values(), *self.narrative.values()]
+        return [self.speech, *made] if self.speech else made
 
     @contextmanager
     def using(self, component: T) -> Iterator[T]:
@@ -97,10 +106,9 @@ class Kit:
 
     def engine(self, model: ModelRef) -> Engine:
         """The engine of a chat model: one for all that use it."""
-        key = model.name, model.quantization
-        if key not in self._engines:
-            self._engines[key] = open_engine(model, self.profile)
-        return self._engines[key]
+        if model not in self._engines:
+            self._engines[model] = open_engine(model, self.profile)
+        return self._engines[model]
 
     def callers(self, describer: Describer[Any]) -> Callers:
         """The threads that call ``describer``, and all others that wait for the same engine."""
@@ -205,6 +213,11 @@ class Kit:
         if "past" in part.reads:
             options |= {"reads_past": True}
         reads = []
+        if scale.kind == "objects" and "local" in part.reads and not self.local:
+            raise RecipeError(
+                f"scale {scale.name}: its describer {scale.describer!r} reads names from local entries, and "
+                "the recipe makes none; add one of [[scales]] with kind = 'local', or write names = [...]"
+            )
         if "local" in part.reads:
             reads += [producer.producer_id for producer in self.local.values()]
         if "speech" in part.reads and self.speech:
@@ -221,7 +234,7 @@ class Kit:
 
     def _runs(self, model: ModelRef | None) -> ModelRef | None:
         """What a describer's answers really come from: another than ``model`` where no model is run."""
-        engine = self._engines.get((model.name, model.quantization)) if model else None
+        engine = self._engines.get(model) if model else None
         return engine.runs if engine else model
 
     def close(self) -> None:

@@ -4,6 +4,8 @@ A describer that takes one window at a time is called on the way. One that serve
 threads of its own, while the pass goes on; a scale that reads its own past (narratives by a model) gets its
 windows one after another. What waits is held as small JPEG files, and beyond a bound the pass waits too.
 
+A scale that reads local entries too gets its frames in a second pass, when those entries are there.
+
 The windows of a grid are known before the pass, and only frames of those that are left are wanted. Shots are
 found on the way, all of them; a lane takes those that have no result.
 """
@@ -48,12 +50,19 @@ what a pass brings is in step with what its chain takes, or the chain is what th
 
 
 def see(job: Job, kit: Kit, sink: Sink) -> None:
-    """Records of all scales that read frames.
+    """Records of all scales that read frames: those that read local entries too in a second pass.
 
     Raises:
         EngineDownError, UsageError, IntegrityError: nothing more can be made; what was begun is finished.
     """
-    units = {**job.local, **job.narrative}
+    units = {**job.local, **job.objects, **job.narrative}
+    behind = {scale: unit for scale, unit in units.items() if "local" in kit.describers[scale].reads}
+    _pass(job, kit, sink, {scale: unit for scale, unit in units.items() if scale not in behind})
+    _pass(job, kit, sink, behind)
+
+
+def _pass(job: Job, kit: Kit, sink: Sink, units: dict[str, Unit]) -> None:
+    """Those of the units that read frames, from one pass over the pictures; none where nothing is left."""
     with ExitStack() as stack:
         lanes = []
         for scale, unit in units.items():
@@ -70,7 +79,7 @@ def see(job: Job, kit: Kit, sink: Sink) -> None:
 
 
 def _may_be_stale(describer: Describer[Any], sink: Sink) -> bool:
-    return "stale" in sink.retry and bool({"speech", "past"} & describer.reads)
+    return "stale" in sink.retry and bool({"speech", "local", "past"} & describer.reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +171,10 @@ class _Lane:
             self.grid = job.grid(kit, scale)
         self.have = have
         self.again = _may_be_stale(self.describer, sink)
-        self.entries: list[Entry] = []
-        if job.speech and "speech" in self.describer.reads:
-            self.entries = sorted(entries_of(sink, job.speech), key=lambda each: (each.span, each.entry_id))
+        read = [job.speech] if job.speech and "speech" in self.describer.reads else []
+        read += job.local.values() if "local" in self.describer.reads else []
+        entries = (entry for source in read for entry in entries_of(sink, source))
+        self.entries: list[Entry] = sorted(entries, key=lambda each: (each.span, each.entry_id))
         self.looks = self._due()
         """What is left to make; of shots, what of the timeline they are to be found in."""
         self._left: Counter[int] = Counter()

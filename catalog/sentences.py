@@ -15,7 +15,7 @@ import re
 _QUOTATION_MARKS = frozenset("\"'\u201d\u2019\u00bb")
 CLOSING = "\"'\u201d\u2019\u00bb\u300d\u300f)]"
 _END = re.compile(
-    rf"(?P<stop>[.!?\u2026]+)[{re.escape(CLOSING)}]*(?=\s)|[\u3002\uff01\uff1f]+[{re.escape(CLOSING)}]*"
+    rf"(?<![.!?\u2026])(?P<stop>[.!?\u2026]++)[{re.escape(CLOSING)}]*+(?=\s)|[\u3002\uff01\uff1f]+[{re.escape(CLOSING)}]*"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"\u201c\u2018\u00ab]+$")
 _INITIALS = re.compile(r"(?:[A-Z]\.)*[A-Z]")

@@ -24,13 +24,20 @@ _NO_KEY = "none"
 
 
 def api_key() -> str:
-    """The key for servers; it must go nowhere else."""
-    return os.environ.get("OPENAI_API_KEY") or _NO_KEY
+    """The key for servers, without the line end that a file leaves behind it; it must go nowhere else.
+
+    Raises:
+        UsageError: no header can hold it. It is not repeated.
+    """
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError("OPENAI_API_KEY holds characters that no key has; set it anew")
+    return key or _NO_KEY
 
 
 def hide_key(text: str) -> str:
     """``text`` without the key, for servers that repeat it in what they say."""
-    key = os.environ.get("OPENAI_API_KEY")
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
     return text.replace(key, "(key)") if key else text
 
 

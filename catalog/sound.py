@@ -89,8 +89,9 @@ def _shifts(scan: FileScan | None, asset: Asset, stream_index: int) -> tuple[Clo
     """What puts the packets of a stream on the timeline of ``asset``, where its file's clock is set anew."""
     if scan is None:
         return ()
-    picture = asset.video.stream_index if asset.video else None
-    scan.align(picture, stream_index)
+    picture, own = (stream.stream_index if stream else None for stream in (asset.video, asset.audio))
+    scan.align(picture, own)
+    scan.follow(stream_index, own if picture is None else picture)
     return scan.streams[stream_index].clock_shifts
 
 

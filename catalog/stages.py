@@ -7,11 +7,8 @@ handed over before it stays.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +20,8 @@ from evicat.catalog.kit import Kit
 from evicat.catalog.media.audio import read_audio_isolated
 from evicat.catalog.media.subtitles import SubtitleTrack, TrackText, read_track_isolated
 from evicat.catalog.sound import listened_to
-from evicat.catalog.transcribers.base import Transcriber
 from evicat.catalog.transcribers.clean import Cleaned, transcribe_pieces
+from evicat.catalog.turns import Stopwatch, turn
 from evicat.catalog.units import entries_of, opened
 from evicat.schemas.entry import Entry, Outcome, Vector, WindowResult
 from evicat.schemas.errors import AssetError
@@ -58,10 +55,10 @@ def transcribe(job: Job, kit: Kit, sink: Sink) -> None:
 
 def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[WindowResult]:
     if job.track:
-        started = time.perf_counter()
+        watch = Stopwatch()
         cues = _cues(job, kit, job.track)
         if cues.segments or kit.transcriber is None:
-            yield _speech_result(unit, job.timeline, cues.segments, started, _cue_notes(cues))
+            yield _speech_result(unit, job.timeline, cues.segments, watch, _cue_notes(cues))
             return
     speech = kit.recipe.speech
     if kit.transcriber is None or speech is None:
@@ -75,25 +72,24 @@ def _speech_results(job: Job, kit: Kit, unit: Unit, have: set[int]) -> Iterator[
     stream_index = asset.audio.stream_index if asset.audio else None
     sound = read_audio_isolated(kit.workers, job.path, asset, timeout_s=timeout_s)
     pieces = ((piece.start_us, piece.samples) for piece in sound)
-    started = time.perf_counter()
-    turn = partial(_admitted, kit, kit.transcriber)
+    watch = Stopwatch()
+
+    @contextmanager
+    def admitted() -> Iterator[None]:
+        kit.admit()
+        with turn(kit, kit.transcriber, watch):
+            yield
+
     for span, heard in transcribe_pieces(
         kit.transcriber,
         pieces,
         language=job.language,
         stream_index=stream_index,
         skip_starts=have,
-        turn=turn,
+        turn=admitted,
     ):
-        yield _speech_result(unit, span, heard.segments, started, _heard_notes(heard))
-        started = time.perf_counter()
-
-
-@contextmanager
-def _admitted(kit: Kit, transcriber: Transcriber[Any]) -> Iterator[Transcriber[Any]]:
-    kit.admit()
-    with kit.using(transcriber):
-        yield transcriber
+        yield _speech_result(unit, span, heard.segments, watch, _heard_notes(heard))
+        watch = Stopwatch()
 
 
 def _cues(job: Job, kit: Kit, track: SubtitleTrack) -> TrackText:
@@ -122,7 +118,7 @@ def _left_out(rejected: list[str]) -> list[str]:
 
 
 def _speech_result(
-    unit: Unit, span: Span, segments: list[SpeechSegment], started: float, notes: list[str]
+    unit: Unit, span: Span, segments: list[SpeechSegment], watch: Stopwatch, notes: list[str]
 ) -> WindowResult:
     message = "; ".join(notes) or ("" if segments else "no speech")
     return WindowResult(
@@ -130,7 +126,7 @@ def _speech_result(
         outcome=Outcome.DONE if segments else Outcome.EMPTY,
         entries=spoken(unit, segments),
         message=message,
-        seconds=time.perf_counter() - started,
+        seconds=watch.seconds,
     )
 
 
@@ -178,10 +174,10 @@ def embed(job: Job, kit: Kit, sink: Sink) -> None:
 
 
 def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
-    started = time.perf_counter()
+    watch = Stopwatch()
     if kit.embedder is None:
         raise ValueError("the recipe has no embedder")
-    with kit.using(kit.embedder) as embedder:
+    with turn(kit, kit.embedder, watch) as embedder:
         parts = [
             (entry, number, part)
             for entry in entries
@@ -207,7 +203,7 @@ def _vectors(kit: Kit, span: Span, entries: list[Entry]) -> WindowResult:
         span=span,
         outcome=Outcome.DONE if vectors else Outcome.EMPTY,
         vectors=vectors,
-        seconds=time.perf_counter() - started,
+        seconds=watch.seconds,
         context_hash=context_hash(entries),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from evicat.catalog.job import Job
 from evicat.catalog.kit import Kit
 from evicat.catalog.sentences import sentences
 from evicat.catalog.supports import Vectors, weigh
+from evicat.catalog.turns import Stopwatch, turn
 from evicat.catalog.units import entries_of, opened
 from evicat.schemas.entry import Entry, Outcome, Support, WindowResult
 from evicat.schemas.recipe import SupportOptions
@@ -33,13 +33,13 @@ def support(job: Job, kit: Kit, sink: Sink) -> None:
 
 
 def _result(kit: Kit, timeline: Span, read: Sequence[Entry], options: SupportOptions) -> WindowResult:
-    started = time.perf_counter()
+    watch = Stopwatch()
     pairs = [
         (narrative, [each for each in read if _may_carry(each, narrative)])
         for narrative in read
         if narrative.kind == "narrative"
     ]
-    vectors = _vectors(kit, pairs)
+    vectors = _vectors(kit, pairs, watch)
     found: list[Support] = []
     for narrative, candidates in pairs:
         found += weigh(narrative, candidates, vectors, options)
@@ -48,7 +48,7 @@ def _result(kit: Kit, timeline: Span, read: Sequence[Entry], options: SupportOpt
         outcome=Outcome.DONE if found else Outcome.EMPTY,
         supports=tuple(found),
         message="" if found else "no narratives",
-        seconds=time.perf_counter() - started,
+        seconds=watch.seconds,
         context_hash=context_hash(read),
     )
 
@@ -57,14 +57,14 @@ def _may_carry(entry: Entry, narrative: Entry) -> bool:
     return entry.kind != "narrative" and bool(entry.span.overlap_us(narrative.span))
 
 
-def _vectors(kit: Kit, pairs: Iterable[tuple[Entry, Sequence[Entry]]]) -> Vectors:
+def _vectors(kit: Kit, pairs: Iterable[tuple[Entry, Sequence[Entry]]], watch: Stopwatch) -> Vectors:
     """Of every sentence and candidate: rows for the parts that could be embedded."""
     if kit.embedder is None:
         raise ValueError("the recipe has no embedder")
     texts: dict[str, None] = {}  # each once, in order
     for narrative, candidates in pairs:
         texts |= dict.fromkeys([*sentences(narrative.text), *(each.text for each in candidates)])
-    with kit.using(kit.embedder) as embedder:
+    with turn(kit, kit.embedder, watch) as embedder:
         parts = [(text, part) for text in texts for part in embedder.parts(text)]
         matrix = embedder.embed([part for _, part in parts]) if parts else np.empty((0, 0), np.float32)
     rows: dict[str, list[int]] = {text: [] for text in texts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -28,6 +29,19 @@ class Family:
         """Of a picture, however small."""
         return self.server_min_pixels // self.cell**2
 
+    def processed(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height to which the family's own picture processor scales a picture of a prompt.
+
+        Sides go to the nearest whole cell, pictures below ``server_min_pixels`` are scaled up; its bound for
+        large ones, some millions of pixels, is beyond what a prompt shows.
+        """
+        cell = self.cell
+        rounded = round(width / cell) * cell, round(height / cell) * cell
+        if rounded[0] * rounded[1] >= self.server_min_pixels:
+            return rounded
+        scale = math.sqrt(self.server_min_pixels / (height * width))
+        return math.ceil(width * scale / cell) * cell, math.ceil(height * scale / cell) * cell
+
     def picture_tokens(self, width: int, height: int) -> int:
         """Tokens of a picture: its sides in cells, rounded up, which is never too few.
 
@@ -51,3 +65,9 @@ def text_tokens(text: str) -> int:
     one token.
     """
     return -(-len(text.encode(errors="replace")) // 3)
+
+
+def likely_text_tokens(text: str) -> float:
+    """About so many tokens of prose, for plans: four ASCII characters, or one other character, to a token."""
+    others = sum(not character.isascii() for character in text)
+    return (len(text) - others) / 4 + others

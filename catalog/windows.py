@@ -8,7 +8,6 @@ from typing import Any
 
 from evicat.catalog.media.frames import ShotsWanted
 from evicat.catalog.media.shots import DETECTOR, LOOK_WIDTH, SHOTS_VERSION, THRESHOLD
-from evicat.schemas.grid import windows
 from evicat.schemas.recipe import Scale
 from evicat.schemas.span import Span
 
@@ -27,13 +26,6 @@ def shots_wanted(scale: Scale) -> ShotsWanted | None:
     if scale.policy == "grid" or scale.frames is None:
         return None
     return ShotsWanted(scale.min_us, scale.max_us, scale.frames.per_window, scale.frames.max_width)
-
-
-def most_windows(scale: Scale, duration_us: int) -> int:
-    """How many windows a timeline has; of shots, at most."""
-    if scale.policy == "shots":
-        return max(1, duration_us // scale.min_us) if duration_us else 0
-    return len(windows(duration_us, scale.window_us))
 
 
 def tiles(whole: Span, known: Collection[Span]) -> list[Span]:

@@ -17,10 +17,14 @@ import pyarrow as pa
 from typer.main import get_command
 
 from evicat.catalog.describers.base import Describer
+from evicat.catalog.describers.crop_check import CropCheckOptions
 from evicat.catalog.describers.loaders import DESCRIBERS, describer_class
 from evicat.catalog.embedders.loaders import EMBEDDERS, embedder_class
 from evicat.catalog.engines.protocol import ServedOptions
+from evicat.catalog.engines.scripted import Rule, ScriptedOptions
 from evicat.catalog.engines.simulated import Faults, SimulatedOptions
+from evicat.catalog.engines.transformers_options import TransformersOptions
+from evicat.catalog.engines.vllm_options import VllmOptions
 from evicat.catalog.transcribers.loaders import TRANSCRIBERS, transcriber_class
 from evicat.flows.cli import EXIT_FAILURES, EXIT_USAGE, app
 from evicat.schemas import errors
@@ -48,6 +52,7 @@ RECIPE_PARTS: tuple[tuple[str, type[Model]], ...] = (
     ("The whole file", Recipe),
     ("[[scales]]", Scale),
     ("frames of a scale", FrameOptions),
+    ("check_crop of a describer", CropCheckOptions),
     ("[speech]", SpeechOptions),
     ("[embedder]", EmbedderOptions),
     ("[supports]", SupportOptions),
@@ -55,8 +60,12 @@ RECIPE_PARTS: tuple[tuple[str, type[Model]], ...] = (
 PROFILE_PARTS: tuple[tuple[str, type[Model]], ...] = (
     ('[engines."MODEL"]', ModelProfile),
     ("options of the engine `openai`", ServedOptions),
+    ("options of the engine `scripted`", ScriptedOptions),
+    ("rules of the engine `scripted`", Rule),
     ("options of the engine `simulated`", SimulatedOptions),
     ("faults of the engine `simulated`", Faults),
+    ("options of the engine `transformers`", TransformersOptions),
+    ("options of the engine `vllm`", VllmOptions),
 )
 COMPONENTS: tuple[tuple[str, Mapping[str, str], Callable[[str], Any]], ...] = (
     ("Describers", DESCRIBERS, describer_class),

@@ -23,9 +23,11 @@ from evicat.flows.options import (
     ProfileOption,
     RetryOption,
     VerboseOption,
+    ViewOption,
 )
 from evicat.flows.recipes import recipes_app
 from evicat.flows.snapshots import snapshot_app
+from evicat.flows.views import views_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
 from evicat.schemas.span import Span
 
@@ -69,6 +71,7 @@ EVICAT_CATALOG stands in for --catalog.""",
 
 app.add_typer(snapshot_app, name="snapshot")
 app.add_typer(recipes_app, name="recipes")
+app.add_typer(views_app, name="views")
 
 
 @app.command()
@@ -133,19 +136,85 @@ def reindex(
     """
     limits = _limits(max_calls, max_hours, limit_windows, canary)
     _quiet_prefect(verbose)
-    from evicat.flows import tables
+    from evicat.flows import tables_plan
     from evicat.flows.plan import plan_work
     from evicat.flows.reindex import catalog_request
     from evicat.flows.reindex import reindex as reindex_flow
 
     request = catalog_request(catalog, recipe, profile, retry or [])
-    work = plan_work(request)
-    tables.plan(_console(), work, request.problems)
+    with _console(stderr=True).status("") as status:
+        work = plan_work(request, tell=lambda text: status.update(text))
+    tables_plan.plan(_console(), work)
     if plan:
         return
-    if not (work.work or work.unknown):
+    if not work.has_work:
         raise typer.Exit(EXIT_FAILURES if request.problems else 0)
     _run(lambda: cast("Summary", reindex_flow(catalog, recipe, profile, retry, limits)))
+
+
+@app.command()
+def plan(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Videos, folders, globs, or manifests, as for index.", show_default=False
+        ),
+    ],
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What to index with; see: evicat recipes.")
+    ] = "default",
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog", "-c", envvar="EVICAT_CATALOG", metavar="URI", help="What it holds is left out."
+        ),
+    ] = None,
+    profile: ProfileOption = None,
+    retry: RetryOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what index would make, and what it would take: windows, calls, tokens, hours, disk.
+
+    No model is asked and no catalog is touched; there need not be one. New files are probed, which reads all
+    of them, once. Hours of engines need rates in the profile, which evicat cost prints.
+    """
+    _offline()
+    from evicat.flows.plan import plan_request, plan_work
+
+    request = plan_request(paths, catalog or "", recipe, profile, retry or ())
+    with _console(stderr=True).status("") as status:
+        work = plan_work(request, tell=lambda text: status.update(text))
+    if as_json:
+        typer.echo(work.model_dump_json())
+        return
+    from evicat.flows import tables_plan
+
+    tables_plan.plan(_console(), work)
+
+
+@app.command()
+def cost(
+    catalog: CatalogOption,
+    videos: Annotated[
+        list[str] | None, typer.Argument(metavar="VIDEO...", help="Only these videos.", show_default=False)
+    ] = None,
+    profile: ProfileOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show what the producers of a catalog took: attempts, tokens, seconds, in all and for an hour of video.
+
+    Beside it stands what plan would have said, and the rates of models for the profile: with --profile those
+    of the engine with all its slots full, if it was as busy as that.
+    """
+    _check_catalog(catalog)
+    from evicat.flows import tables_plan
+    from evicat.flows.cost import cost as sum_up
+
+    spent = sum_up(catalog, videos or [], profile)
+    if as_json:
+        typer.echo(spent.model_dump_json())
+        return
+    tables_plan.cost(_console(), spent)
 
 
 @app.command()
@@ -157,7 +226,7 @@ def search(
         str | None,
         typer.Option(metavar="START:END", help="Only what overlaps these seconds: 30:90, 0:30-1:30."),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech or sound.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech, sound or objects.")] = None,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many entries at most.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -166,10 +235,11 @@ def search(
     ] = None,
     producer: ProducerOption = None,
     at: AtOption = None,
+    view: ViewOption = None,
 ) -> None:
     """Find where something is said, written or seen, with cited times."""
     span = _span(between)
-    hits = _open(catalog, profile, at).search(
+    hits = _open(catalog, profile, at, view).search(
         query,
         mode=mode,  # type: ignore[arg-type]  # checked by search, which names the known modes
         limit=limit,
@@ -197,7 +267,7 @@ def show(
     between: Annotated[
         str | None, typer.Option(metavar="START:END", help="Only what overlaps these seconds.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech or sound.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech, sound or objects.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     frames: Annotated[
         str | None,
@@ -207,12 +277,16 @@ def show(
         list[str] | None,
         typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
     ] = None,
+    boxes: Annotated[
+        bool, typer.Option("--boxes", help="With --frames: draw the boxes of the entries on their frames.")
+    ] = False,
     supports: Annotated[
         bool,
         typer.Option("--supports", help="Only narratives: each sentence, and the times that it rests on."),
     ] = False,
     producer: ProducerOption = None,
     at: AtOption = None,
+    view: ViewOption = None,
 ) -> None:
     """Show what is written about one video: rank, time span, description. Narratives come first.
 
@@ -225,7 +299,9 @@ def show(
         raise UsageError(f"--supports is about narratives, got --kind {kind}")
     if media_root and frames is None:
         raise UsageError("--media-root says where the frames are taken from: give --frames DIR too")
-    opened = _open(catalog, at=at)
+    if boxes and frames is None:
+        raise UsageError("--boxes draws on the frames that are written: give --frames DIR too")
+    opened = _open(catalog, at=at, view=view)
     if supports:
         from evicat.flows.supports import show_supports
 
@@ -237,7 +313,7 @@ def show(
         from evicat.flows.frames import save_cited_frames
 
         report = save_cited_frames(
-            opened, video, frames, media_roots=media_root or (), kind=kind, between=span
+            opened, video, frames, media_roots=media_root or (), kind=kind, between=span, boxes=boxes
         )
         console = _console(stderr=True)
         console.print(_escape(report.headline()), soft_wrap=True)
@@ -250,7 +326,7 @@ def show(
 def _show_entries(
     opened: Catalog, video: str, kind: str | None, span: Span | None, producer: str | None, as_json: bool
 ) -> None:
-    entries = opened.serialize(video, kind=kind, between=span, producer=producer)
+    entries = opened.listing(video, kind=kind, between=span, producer=producer)
     if as_json:
         for row in entries.to_dicts():
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -318,6 +394,65 @@ def producers(catalog: CatalogOption, at: AtOption = None, as_json: JsonOption =
 
 
 @app.command()
+def export(
+    form: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="parquet, jsonl, webdataset, srt, vtt or csv (markers).")
+    ],
+    destination: Annotated[str, typer.Argument(metavar="DIR", help="A folder that is new or empty.")],
+    catalog: CatalogOption,
+    video: Annotated[list[str] | None, typer.Option(help="Only this video; repeatable.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Only local, narrative, speech, sound or objects; repeatable."),
+    ] = None,
+    between: Annotated[
+        str | None, typer.Option(metavar="START:END", help="Only what overlaps these seconds.")
+    ] = None,
+    splits: Annotated[
+        str | None,
+        typer.Option(metavar="NAME=SHARE,...", help="Divide by source: train=0.8,validation=0.1,test=0.1."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the splits; a source stays where it is.")] = 0,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Their vectors too (parquet, jsonl).")] = False,
+    flagged: Annotated[bool, typer.Option("--flagged", help="Doubted speech too.")] = False,
+    partial: Annotated[
+        bool, typer.Option(" /--no-partial", help="Leave out what only a part of its window was seen for.")
+    ] = True,
+    media_root: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
+    ] = None,
+    producer: ProducerOption = None,
+    at: AtOption = None,
+    view: ViewOption = None,
+) -> None:
+    """Write entries into files that other tools read; all of them, or nothing.
+
+    Re-encodings and trims of one source never end up in two splits.
+    """
+    opened = _open(catalog, at=at, view=view)
+    from evicat.flows.export import run_export
+
+    is_whole = run_export(
+        opened,
+        destination,
+        form,
+        videos=video or (),
+        kinds=kind or (),
+        between=_span(between),
+        producer=producer,
+        splits=splits,
+        seed=seed,
+        vectors=vectors,
+        flagged=flagged,
+        partial=partial,
+        media_roots=media_root or (),
+    )
+    if not is_whole:
+        raise typer.Exit(EXIT_FAILURES)
+
+
+@app.command()
 def activate(producers: ProducersArgument, catalog: CatalogOption) -> None:
     """Show what these producers made, in place of others of their kind and scale; all at once.
 
@@ -376,6 +511,32 @@ def diff(
         typer.echo(found.model_dump_json())
         return
     print_diff(_console(), found)
+
+
+@app.command()
+def weights(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="As a recipe names it: packaged:NAME, a folder, or a name on the model hub."
+        ),
+    ],
+    revision: Annotated[str, typer.Option(help="Its revision on the model hub; empty: the newest.")] = "",
+    profile: ProfileOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say where the weights of a model lie, and the digest that identifies them.
+
+    A copy of the same weights from elsewhere has the same digest, and is the same model. What is not here yet
+    is fetched from the model hub, unless HF_HUB_OFFLINE=1 forbids it. Loads nothing.
+    """
+    from evicat.flows.weights import find, print_found
+
+    found = find(model, revision=revision, profile=profile)
+    if as_json:
+        typer.echo(found.model_dump_json())
+        return
+    print_found(_console(), found)
 
 
 @app.command()
@@ -556,13 +717,14 @@ def _check_catalog(uri: str) -> None:
     Layout.of(uri).check_is_catalog()
 
 
-def _open(uri: str, profile: str | None = None, at: str | None = None) -> Catalog:
+def _open(uri: str, profile: str | None = None, at: str | None = None, view: str | None = None) -> Catalog:
     """Open for reading; what is wrong with ``uri`` is said before the storage engine is imported."""
     _check_catalog(uri)
     from evicat.catalog.query import Catalog
     from evicat.catalog.recipes import load_profile
 
-    return Catalog.open(uri, load_profile(profile), at=at)
+    opened = Catalog.open(uri, load_profile(profile), at=at)
+    return opened if view is None else opened.view(view)
 
 
 def _console(*, stderr: bool = False) -> Console:

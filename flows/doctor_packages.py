@@ -18,6 +18,8 @@ EXTRAS = {
     "decord": "a second decoder",
     "whisper": "OpenAI's own Whisper as a transcriber",
     "openai": "transcribers and embedders behind a server that speaks OpenAI's protocol",
+    "transformers": "vision-language and text models in this process",
+    "vllm": "the same at full speed on a GPU, in an environment of its own",
     "dev": "what tests, checks and benchmarks need",
 }
 """What each extra is for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +16,7 @@ from evicat.catalog.query import Catalog
 from evicat.schemas.asset import Asset
 from evicat.schemas.errors import AssetError
 from evicat.schemas.recipe import Profile
+from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
 
 
@@ -38,9 +40,13 @@ def save_cited_frames(
     media_roots: Sequence[str] = (),
     kind: str | None = None,
     between: Span | None = None,
+    boxes: bool = False,
     profile: Profile | None = None,
 ) -> FrameReport:
     """Write the frames that the shown entries of ``video`` cite as JPEG files into ``folder``.
+
+    Args:
+        boxes: Whether the boxes of each entry are drawn on its frames.
 
     Raises:
         UsageError: no such video, or a media root that is no folder.
@@ -52,7 +58,7 @@ def save_cited_frames(
         decode = partial(
             read_windows, pool, timeout_s=profile.decode_timeout_seconds, decoder=profile.decoder
         )
-        for asset_id, citations in _citations(catalog, video, kind, between):
+        for asset_id, citations in _citations(catalog, video, kind, between, boxes=boxes):
             asset = catalog.asset(asset_id)
             path = media.find(asset) if asset else None
             if asset is None or path is None:
@@ -74,13 +80,24 @@ def save_cited_frames(
 
 
 def _citations(
-    catalog: Catalog, video: str, kind: str | None, between: Span | None
+    catalog: Catalog, video: str, kind: str | None, between: Span | None, *, boxes: bool
 ) -> Iterator[tuple[str, Iterable[Citation]]]:
-    """By asset, the frames that its shown entries cite."""
-    rows = catalog.frames(video, kind=kind, between=between).to_dicts()
+    """By asset, the frames that its shown entries cite, with the boxes in them where those are wanted."""
+    drawn: dict[tuple[str, float], list[ObjectBox]] = defaultdict(list)
+    if boxes:
+        entries = catalog.entries(video, kind=kind, between=between).select("entry_id", "objects")
+        for entry_id, objects in entries.iter_rows():
+            for box in objects:
+                drawn[entry_id, box["time_s"]].append(ObjectBox(**box))
+    rows = catalog.cited_frames(video, kind=kind, between=between).to_dicts()
     for asset_id in catalog.asset_ids(video):
         own = [
-            Citation(row["entry_id"], row["pts"], row["shown_width"])
+            Citation(
+                row["entry_id"],
+                row["pts"],
+                row["shown_width"],
+                tuple(drawn.get((row["entry_id"], row["time_s"]), ())),
+            )
             for row in rows
             if row["asset_id"] == asset_id
         ]

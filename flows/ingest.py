@@ -346,7 +346,8 @@ class _Run:
             self._complete.add(asset.asset_id)
             self.summary.add_unchanged(source.name)
             return
-        if not all(self.store.is_complete(unit) for unit in (*job.local.values(), *job.narrative.values())):
+        described = (*job.local.values(), *job.objects.values(), *job.narrative.values())
+        if not all(map(self.store.is_complete, described)):
             self.kit.check()  # not earlier: a run that asks no model needs no server
         with self._watching(job):
             for stage in STAGES:

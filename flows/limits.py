@@ -14,7 +14,8 @@ class Limits(Model):
     """Bounds of one run; None: no bound. What was begun is finished, so nothing is paid for twice."""
 
     max_calls: int | None = Field(default=None, ge=1)
-    """Calls of models; those that repeat a window with a changed request count, but are not held back."""
+    """Calls of models for windows; those that repeat one with a changed request count, but are not held back.
+    What proves at the start that a model can be asked does not count."""
     max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Hours since the start of the run, after which nothing is begun."""
     limit_windows: int | None = Field(default=None, ge=1)

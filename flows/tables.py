@@ -12,7 +12,6 @@ from evicat.schemas.recipe import Recipe
 from evicat.schemas.span import format_time, to_us
 
 if TYPE_CHECKING:
-    from evicat.flows.plan import WorkPlan
     from evicat.flows.summary import Summary
 
 OUTCOME_STYLE = {"done": "green", "failed": "red", "refused": "red", "stale": "yellow"}
@@ -70,29 +69,6 @@ def summary(console: Console, run: Summary) -> None:
         console.print(f"[red]failed[/] {escape(f'{name}: ' if name else '')}{escape(reason)}", soft_wrap=True)
     for name, doubt in sorted(run.warnings.items()):
         console.print(f"[yellow]used, but[/] {escape(name)} {escape(doubt)}", soft_wrap=True)
-
-
-def plan(console: Console, work: WorkPlan, problems: list[str]) -> None:
-    """What is to be made, by producer, before anything runs."""
-    for problem in problems:
-        console.print(f"[yellow]note[/] {escape(problem)}", soft_wrap=True)
-    if work.unknown:
-        console.print(f"{len(work.unknown)} videos are new or changed; what they take is not counted.")
-    if not work.work:
-        console.print(f"Nothing to make: {work.unchanged} videos are complete.")
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("scale", "producer", "units", "windows", "calls", "tokens"):
-        table.add_column(column, justify="left" if column in ("scale", "producer") else "right")
-    for each in work.work:
-        tokens = "unknown" if each.tokens is None else str(each.tokens)
-        producer = f"{each.component} {each.producer_id[:8]}"
-        table.add_row(each.scale, producer, str(each.units), str(each.windows), str(each.calls), tokens)
-    console.print(table)
-    console.print(
-        f"{work.assets} videos ({work.video_seconds:.0f} s) to work on, {work.unchanged} complete; "
-        f"{work.calls} calls."
-    )
 
 
 def recipes(console: Console, shipped: dict[str, Recipe]) -> None:

@@ -16,6 +16,7 @@ FLAGS = {
     "nothing_visible": "the describer saw nothing; the scene is a cautious sentence",
     "frames_dropped": "fewer frames were shown than were taken, to stay within the prompt's bounds",
     "dialogue_cut": "not all lines of the dialogue were shown, to stay within the prompt's bounds",
+    "boxes_dropped": "boxes that lie outside the frame, are reversed, or at no frame's time were left out",
     "times_dropped": "events whose times lie outside the window, or are none, were left out of the answer",
     "characters_replaced": "the answer held characters that no text may hold; a replacement stands for each",
     "cue_overruns": "the subtitle cue ran past the timeline and was cut at its end",
@@ -32,9 +33,10 @@ SPEECH_WITHHELD = {"repeated", "unsure_speech", "no_voice", "crammed"}
 """Flags of speech that is kept for audit but neither embedded nor shown to describers."""
 
 
-Kind = Literal["local", "narrative", "speech", "sound"]
+Kind = Literal["local", "narrative", "speech", "sound", "objects"]
 KINDS: tuple[str, ...] = get_args(Kind)
-"""What an entry may be: the record of a short window, a narrative of a longer one, speech, or other sound."""
+"""What an entry may be: the record of a short window, a narrative of a longer one, speech, other sound, or
+which objects a window shows and where."""
 
 
 class FrameRef(Model):

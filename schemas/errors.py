@@ -15,6 +15,7 @@
     │   ├── TruncatedError       the answer was cut at the token limit
     │   ├── AnswerError          the answer breaks its schema, or repeats itself
     │   ├── RequestError         the engine refuses this request for what it is
+    │   │   └── TooLongError     its prompt is too long for the engine, or holds too many images
     │   └── RefusedError         the model declined; the outcome is ``refused``
     ├── EngineDownError          a model cannot be reached any more; the run ends, its windows are pending
     ├── BusyError                somebody else holds what is needed; try again later
@@ -108,7 +109,11 @@ class AnswerError(WindowError):
 
 
 class RequestError(WindowError):
-    """The engine refuses this request for what it is: too long, too many images, a bad image."""
+    """The engine refuses this request for what it is, such as a bad image."""
+
+
+class TooLongError(RequestError):
+    """The prompt is longer than the engine takes, or holds more images; a shorter one may be answered."""
 
 
 class RefusedError(WindowError):

@@ -14,18 +14,28 @@ def windows(duration_us: int, length_us: int) -> list[Span]:
     Raises:
         ValueError: ``length_us`` is not positive, or ``duration_us`` is negative.
     """
+    starts = _starts(duration_us, length_us)
+    ends = [*starts[1:], duration_us] if starts else []
+    return [Span(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def count_windows(duration_us: int, length_us: int) -> int:
+    """How many :func:`windows` there are; raises as it does."""
+    return len(_starts(duration_us, length_us))
+
+
+def _starts(duration_us: int, length_us: int) -> range:
+    """Where the windows begin."""
     if length_us <= 0 or duration_us < 0:
         raise ValueError(
             f"need length > 0 and duration >= 0, got length={length_us} us, duration={duration_us} us"
         )
-    if duration_us == 0:
-        return []
-    starts = list(range(0, duration_us, length_us))
+    starts = range(0, duration_us, length_us)
     if len(starts) > 1:
         remainder = duration_us - starts[-1]
         if remainder < US and remainder * 10 < length_us:
-            starts.pop()
-    return [Span(start, end) for start, end in zip(starts, [*starts[1:], duration_us], strict=True)]
+            return starts[:-1]
+    return starts
 
 
 def chunks(grid: list[Span], length_us: int = CHUNK_US) -> list[list[Span]]:

@@ -27,8 +27,9 @@ class FrameOptions(Model):
 class Scale(Model):
     """One window length with its purpose and who describes it."""
 
-    kind: Literal["local", "narrative"]
-    """Local entries say what a short window shows; narratives tell a longer one in order."""
+    kind: Literal["local", "narrative", "objects"]
+    """Local entries say what a short window shows; narratives tell a longer one in order; objects say
+    where in its frames things are."""
     policy: Literal["grid", "shots"] = "grid"
     """How the timeline is divided. ``grid``: windows of one length, ``window_seconds``. ``shots``: from cut
     to cut. To find the cuts, every frame is decoded and looked at, where a grid decodes what it shows: a pass
@@ -103,6 +104,8 @@ class SpeechOptions(Model):
     """Name of the transcriber; left out: nothing listens."""
     model: str = ""
     """Its model: ``packaged:NAME``, a folder, or a name on the model hub."""
+    revision: str = ""
+    """Revision on the model hub; empty: the newest."""
     compute_type: str = "int8"
     """Number type that it computes with, such as ``int8``, ``float16`` or ``float32``."""
     language: str | None = None
@@ -141,6 +144,30 @@ class EmbedderOptions(Model):
     """Revision on the model hub; empty: the newest."""
     options: dict[str, Any] = {}
     """Options of the embedder; checked by its own options class."""
+
+
+class NamedModel(Model):
+    """Which model a recipe means."""
+
+    model: str = Field(min_length=1)
+    """Canonical name of the model; the profile says under `[engines."NAME"]` how it is run. Or
+    `packaged:NAME`, or the path of a folder: then its weights' digest stands for it."""
+    revision: str = ""
+    """Its revision on the model hub; empty: whatever is served."""
+    quantization: str = ""
+    """How its weights are quantized, such as `awq` or `fp8`; empty: not."""
+    digest: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """Digest of its weights, as `evicat weights` prints it: then it alone says which model it is, and an
+    engine that loads weights in this process compares them. A server cannot show its own, and is believed."""
+
+
+class TextModelOptions(NamedModel):
+    """Which text model is asked, and how."""
+
+    max_tokens: int = Field(default=1024, ge=16, le=32_768)
+    """Tokens of an answer; one that is cut is asked for once more, with twice as many and in fewer words."""
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    """Randomness of the answers."""
 
 
 INFERRED_WORDS = (
@@ -232,7 +259,8 @@ class ModelProfile(Model):
     """How one chat model of a recipe is run here. Nothing of it is part of a producer."""
 
     engine: str = "openai"
-    """``openai``: a server that speaks OpenAI's protocol; ``simulated``: no model at all, for trials."""
+    """``openai``: a server that speaks OpenAI's protocol; ``transformers`` and ``vllm``: the model is loaded
+    here; ``simulated`` and ``scripted``: no model at all, for trials."""
     endpoint: str = ""
     """Base URL of the server, such as ``http://127.0.0.1:8000/v1``."""
     alias: str = ""
@@ -243,8 +271,23 @@ class ModelProfile(Model):
     """A request without an answer for so long is given up and asked again."""
     patience_seconds: float = Field(default=120, ge=0)
     """How long a server that is gone or overloaded is asked again before the run ends."""
+    prompt_tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Measured here, with all its requests in flight: prompt tokens that the engine takes in a second that it
+    spends on them alone. Only `evicat plan` reads it; `evicat cost` prints it."""
+    output_tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """The same of answers. Its hours are prompt tokens by the one plus answer tokens by the other rate."""
+    gpus: int = Field(default=1, ge=0)
+    """GPUs that the engine takes: its hours times these are GPU hours. ``vllm`` spreads a model over them."""
     options: dict[str, Any] = {}
     """Settings of the engine; checked by its own options class."""
+
+    @model_validator(mode="after")
+    def _has_both_rates(self) -> ModelProfile:
+        if (self.prompt_tokens_per_second is None) != (self.output_tokens_per_second is None):
+            raise ValueError(
+                "prompt_tokens_per_second and output_tokens_per_second stand together: write both or neither"
+            )
+        return self
 
 
 class Profile(Model):

@@ -63,6 +63,16 @@ class LocalRecord(Model):
         return not any(value for name, value in self if name != "scene")
 
 
+class ObjectsRecord(Model):
+    """Which of the objects that were looked for one window shows, and where."""
+
+    wanted: Phrases
+    """Names of what was looked for."""
+    objects: Annotated[Phrases, Field(min_length=1)]
+    """Those of them that were found."""
+    boxes: Annotated[tuple[ObjectBox, ...], Field(min_length=1)]
+
+
 class CastMember(Model):
     """Somebody (or something that acts) whom narratives call by one name from window to window."""
 

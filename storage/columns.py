@@ -7,7 +7,7 @@ _PROVENANCE = {
     "asset_id": "identity of the file's bytes, or of the cut of a file",
     "producer_id": "what made it: hash of component, version, model and options",
     "condition_id": "hash of the factors of a question; empty where no question was known",
-    "kind": "`local`, `narrative`, `speech` or `sound`",
+    "kind": "`local`, `narrative`, `speech`, `sound` or `objects`",
     "scale": "kind and window length, such as `local-10s`; `speech` has no windows",
 }
 _SPAN = {
@@ -125,7 +125,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "producers": {
         "producer_id": _PROVENANCE["producer_id"],
-        "kind": "`local`, `narrative`, `speech`, `support` or `embedding`",
+        "kind": "`local`, `narrative`, `speech`, `objects`, `support` or `embedding`",
         "scale": _PROVENANCE["scale"] + "; `vectors` for embedders, `supports` for supports",
         "component": "name of the describer, transcriber or embedder; `subtitles` where nothing listens",
         "version": "of the component, bumped by hand when its output changes by design",

@@ -55,3 +55,13 @@ def ffmpeg() -> Path:
     import imageio_ffmpeg
 
     return Path(imageio_ffmpeg.get_ffmpeg_exe())
+
+
+@pytest.fixture(scope="session")
+def tiny_vlm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny Qwen3-VL with random weights. Read only."""
+    file = ROOT / "tests" / "catalog" / "engines" / "tiny_vlm.py"
+    spec = importlib.util.spec_from_file_location("evicat_tiny_vlm", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.save_tiny_vlm(tmp_path_factory.mktemp("tiny_vlm"))

@@ -15,8 +15,9 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from evicat.catalog.describers.loaders import load_describer
-from evicat.catalog.embedders.loaders import embedder_class, load_embedder
-from evicat.catalog.transcribers.loaders import load_transcriber, transcriber_class
+from evicat.catalog.embedders.loaders import embedder_class
+from evicat.catalog.registry import check_options
+from evicat.catalog.transcribers.loaders import transcriber_class
 from evicat.flows.cli import app
 from evicat.schemas.recipe import Profile, Recipe, parse_toml
 from evicat.storage import columns
@@ -138,12 +139,17 @@ def test_every_command_is_shown_somewhere() -> None:
     assert not unseen
 
 
+OF_OTHERS = {"--help", "--limit-mm-per-prompt"}
+"""Options of every command, and of servers that the guides tell how to start."""
+
+
 def test_options_named_in_guides_exist() -> None:
     commands = [*COMMANDS.values(), *(each for group in GROUPS.values() for each in group.values())]
-    known = {option for command in commands for param in command.params for option in param.opts}
+    params = [param for command in commands for param in command.params]
+    known = {option for param in params for option in (*param.opts, *param.secondary_opts)} | OF_OTHERS
     named = {(page.name, option) for page in GUIDES for option in OPTION.findall(page.read_text())}
     assert named, "the guides name some"
-    assert {(page, option) for page, option in named if option not in known | {"--help"}} == set()
+    assert {(page, option) for page, option in named if option not in known} == set()
 
 
 def test_make_targets_in_documents_exist() -> None:
@@ -169,6 +175,7 @@ def _check_part_of_a_recipe(block: str, page: str) -> None:
 
 @pytest.mark.parametrize(("page", "block"), toml_blocks())
 def test_recipes_and_profiles_in_guides_fit(page: str, block: str) -> None:
+    """Their fields and options fit; weights of speech and vectors are a reader's own, and not looked for."""
     tables = set(tomllib.loads(block))
     if tables & {"speech", "embedder"} and "name" not in tables:
         _check_part_of_a_recipe(block, page)
@@ -180,6 +187,8 @@ def test_recipes_and_profiles_in_guides_fit(page: str, block: str) -> None:
     for scale in recipe.scales:
         load_describer(scale, Profile())
     if recipe.speech and recipe.speech.transcriber:
-        load_transcriber(recipe.speech, Profile())
+        found = transcriber_class(recipe.speech.transcriber)
+        assert check_options(page, found.options_class, recipe.speech.options)
     if recipe.embedder:
-        load_embedder(recipe.embedder, Profile())
+        found = embedder_class(recipe.embedder.name)
+        assert check_options(page, found.options_class, recipe.embedder.options)

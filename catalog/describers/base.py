@@ -12,7 +12,7 @@ from evicat.schemas.entry import Entry
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
 from evicat.schemas.recipe import Profile
-from evicat.schemas.records import CastMember, LocalRecord, NarrativeRecord, SpeechSegment
+from evicat.schemas.records import CastMember, LocalRecord, NarrativeRecord, ObjectsRecord, SpeechSegment
 from evicat.schemas.span import Span
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class WindowInput:
 class Description:
     """A record and the text made from it; ``record`` is None where there is nothing to write."""
 
-    record: LocalRecord | NarrativeRecord | None
+    record: LocalRecord | NarrativeRecord | ObjectsRecord | None
     text: str = ""
     flags: tuple[str, ...] = ()
     message: str = ""
@@ -65,6 +65,16 @@ class Description:
     completion_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What describing is going to take, as told before anything is decoded or asked."""
+
+    frames: float = 0
+    """Frames that are shown."""
+    prompt_tokens: float = 0
+    output_tokens: float = 0
+
+
 class Describer(ABC, Generic[OptionsT]):
     """Turns one window into a record. Required: the class facts and :meth:`describe`.
 
@@ -75,10 +85,12 @@ class Describer(ABC, Generic[OptionsT]):
     component: ClassVar[str]
     version: ClassVar[int]
     """Bumped by hand when the output changes by design."""
-    kind: ClassVar[Literal["local", "narrative"]]
+    kind: ClassVar[Literal["local", "narrative", "objects"]]
     reads: frozenset[Reads]
     """The class says what it reads by default; options of an instance may add to it."""
     options_class: ClassVar[type[Model]]
+    frames_per_window: int = 0
+    """How many frames its scale takes of a window; set when it is loaded."""
 
     def __init__(self, options: OptionsT, profile: Profile) -> None:
         self.options = options
@@ -121,6 +133,14 @@ class Describer(ABC, Generic[OptionsT]):
     def prepare(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
         """What of a window's frames to hold until it is its turn."""
         return frames
+
+    def expected(self, window: WindowInput) -> Expected:
+        """What :meth:`describe` is going to take for a window like this one.
+
+        Its frames have their sizes and no pixels, its speech has the length of what is said there, and a past
+        is not known. Must not ask a model or load weights. One that asks no model takes no tokens.
+        """
+        return Expected(frames=len(window.frames))
 
     @abstractmethod
     def describe(self, window: WindowInput) -> Description:

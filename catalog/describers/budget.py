@@ -57,14 +57,16 @@ class Budget:
         least = max(self.family.cell, -(-max(width, height) // self.family.longest_aspect))
         return max(width, least), max(height, least)
 
+    def shown(self, frames: Sequence[Frame]) -> list[tuple[Frame, tuple[int, int]]]:
+        """Those frames that are shown, each with the size that it is scaled to."""
+        shown = evenly(frames, self.frames_that_fit(len(frames))) if frames else []
+        return [(frame, self.size(frame.width, frame.height, len(shown))) for frame in shown]
+
     def pack(self, frames: Sequence[Frame], *, quality: int) -> tuple[PackedFrame, ...]:
         """Those frames that are shown, scaled and encoded."""
-        shown = evenly(frames, self.frames_that_fit(len(frames))) if frames else []
-        packed = []
-        for frame in shown:
-            size = self.size(frame.width, frame.height, len(shown))
-            packed.append(pack(frame, size, self.canvas(*size), quality, len(frames)))
-        return tuple(packed)
+        return tuple(
+            pack(frame, size, self.canvas(*size), quality, len(frames)) for frame, size in self.shown(frames)
+        )
 
 
 def evenly(items: Sequence[T], count: int) -> list[T]:

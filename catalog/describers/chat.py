@@ -12,17 +12,18 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from evicat.catalog.answers import Answer, schema_of
+from evicat.catalog.asking import ask
 from evicat.catalog.engines.base import ChatRequest, Engine, Picture
-from evicat.catalog.tokens import FAMILIES, FamilyName, text_tokens
+from evicat.catalog.tokens import FAMILIES, FamilyName, likely_text_tokens, text_tokens
+from evicat.catalog.weights import named_model
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.model import Model, content_hash
-from evicat.schemas.recipe import Profile
+from evicat.schemas.model import content_hash
+from evicat.schemas.recipe import NamedModel, Profile
 from evicat.schemas.records import LocalRecord, NarrativeRecord
 
-from .answers import Answer, schema_of
-from .asking import ask
-from .base import Describer, Description, WindowInput
-from .budget import Budget
+from .base import Describer, Description, Expected, WindowInput
+from .budget import Budget, evenly
 from .packed import PackedFrame
 from .quotes import Quote, quotes
 from .shown_times import ShownTimes
@@ -30,6 +31,8 @@ from .words import short_span, short_time
 
 FURTHER_TOKENS: Final = 1000
 """Of the words of a prompt, for the times of frames, headings and what is added to a second try."""
+ANSWER_SHARE: Final = 0.25
+"""Of ``max_tokens``, what a plan takes an answer to have where nothing is known of the model's."""
 Domain = Literal["", "film", "lecture", "egocentric", "surveillance", "sport"]
 A = TypeVar("A", bound=Answer)
 OptionsT = TypeVar("OptionsT", bound="ChatOptions")
@@ -38,15 +41,9 @@ SHORTER: Final = "shorter"
 """Prompt file of what is added where an answer was cut."""
 
 
-class ChatOptions(Model):
+class ChatOptions(NamedModel):
     """Which model describes, and what it is shown."""
 
-    model: str = Field(min_length=1)
-    """Canonical name of the model; the profile says under `[engines."NAME"]` how it is run."""
-    revision: str = ""
-    """Its revision on the model hub; empty: whatever is served."""
-    quantization: str = ""
-    """How its weights are quantized, such as `awq` or `fp8`; empty: not."""
     family: FamilyName = "qwen3-vl"
     """How the model turns pictures into tokens; Qwen3.5 counts as `qwen3-vl`."""
     domain: Domain = ""
@@ -85,6 +82,10 @@ class Made:
     record: LocalRecord | NarrativeRecord
     text: str
     flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    prompt_tokens: int = 0
+    """Of further questions that it took."""
+    completion_tokens: int = 0
 
 
 class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
@@ -100,6 +101,7 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
 
     def __init__(self, options: OptionsT, profile: Profile) -> None:
         super().__init__(options, profile)
+        self._model = named_model(options, profile)
         self._bound: Engine | None = None
         self._is_checked = False
         self._checking = threading.Lock()
@@ -111,11 +113,10 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
     @property
     def model(self) -> ModelRef:
         """What the recipe names."""
-        options = self.options
-        return ModelRef(name=options.model, revision=options.revision, quantization=options.quantization)
+        return self._model
 
     def facts(self) -> dict[str, Any]:
-        options = self.options.model_dump(mode="json", exclude={"model", "revision", "quantization"})
+        options = self.options.model_dump(mode="json", exclude=set(NamedModel.model_fields))
         texts = [self.system, prompt_text(SHORTER)]
         return options | {"prompt": content_hash(texts), "schema": content_hash(self.schema)}
 
@@ -147,13 +148,34 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
     def check(self) -> None:
         with self._checking:
             if not self._is_checked:
-                self.engine.check(
-                    replace(self._request(["Frame at 0:00.0:", _tiny_picture()]), max_tokens=64)
-                )
+                shown = self.budget.frames_that_fit(max(1, self.frames_per_window))
+                one: list[str | Picture] = ["Frame at 0:00.0:", _tiny_picture()]
+                pictures = one * max(shown, self.options.min_frames)
+                self.engine.check(replace(self._request(pictures), max_tokens=64))
                 self._is_checked = True
 
     def prepare(self, frames: tuple[Any, ...]) -> tuple[PackedFrame, ...]:
         return self.budget.pack(frames, quality=self.options.jpeg_quality)
+
+    def expected(self, window: WindowInput) -> Expected:
+        """The request that :meth:`describe` would send, counted; without frames none is sent."""
+        if not window.frames:
+            return Expected()
+        canvases = [(frame, self.budget.canvas(*size)) for frame, size in self.budget.shown(window.frames)]
+        shown = [
+            PackedFrame(frame.pts, frame.time_us, b"", width=width, height=height, taken=len(window.frames))
+            for frame, (width, height) in canvases
+        ]
+        request = self._request([part for part in (self.told(window).text, *self._pictures(shown)) if part])
+        pictures = (self.budget.family.picture_tokens(each.width, each.height) for each in request.pictures)
+        prompt = sum(map(likely_text_tokens, request.texts)) + sum(pictures)
+        return Expected(frames=len(shown), prompt_tokens=prompt, output_tokens=self.answer_tokens)
+
+    @cached_property
+    def answer_tokens(self) -> float:
+        """Tokens of an answer for a plan: what the engine can tell, else a share of ``max_tokens``."""
+        told = self._bound.answer_tokens(self.schema) if self._bound else None
+        return ANSWER_SHARE * self.options.max_tokens if told is None else told
 
     def describe(self, window: WindowInput) -> Description:
         """Ask the model about the frames of a window; without any it is not asked, and there is no record.
@@ -168,9 +190,11 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
         shown = tuple(packed) if len(packed) == len(window.frames) else self.prepare(window.frames)
         told = self.told(window)
         request = self._request([part for part in (told.text, *self._pictures(shown)) if part])
-        asked = ask(self.engine, request, self.answer_class, _shorter)
+        asked = ask(self.engine, request, self.answer_class, _shorter, self._fewer)
+        if asked.pictures < len(request.pictures):
+            shown = tuple(evenly(shown, asked.pictures))
         times = ShownTimes(window.span, (frame.time_us for frame in shown))
-        made = self.made(window, asked.answer, times)
+        made = self.made(replace(window, frames=shown), asked.answer, times)
         flags, notes = _frames_note(shown)
         if times.dropped:
             flags, notes = (
@@ -184,11 +208,11 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
             record=made.record,
             text=made.text,
             flags=(*made.flags, *told.flags, *flags),
-            message="; ".join((*told.notes, *notes, *again)),
+            message="; ".join((*told.notes, *notes, *made.notes, *again)),
             shown=shown,
             attempts=asked.attempts,
-            prompt_tokens=asked.prompt_tokens,
-            completion_tokens=asked.completion_tokens,
+            prompt_tokens=asked.prompt_tokens + made.prompt_tokens,
+            completion_tokens=asked.completion_tokens + made.completion_tokens,
         )
 
     @abstractmethod
@@ -197,7 +221,7 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
 
     @abstractmethod
     def made(self, window: WindowInput, answer: A, times: ShownTimes) -> Made:
-        """The record and the text of an answer."""
+        """The record and the text of an answer; the frames of ``window`` are those that were shown."""
 
     def dialogue(self, window: WindowInput, beside: str) -> Told:
         """What is said in the window, line by line."""
@@ -241,6 +265,15 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
                 Picture(frame.jpeg, frame.width, frame.height),
             ]
         return parts
+
+    def _fewer(self, request: ChatRequest) -> ChatRequest | None:
+        """Half of the pictures, evenly, each after its time; None where the model needs more than that."""
+        pictures = [number for number, part in enumerate(request.parts) if isinstance(part, Picture)]
+        kept = evenly(pictures, len(pictures) // 2)
+        if len(kept) < self.options.min_frames:
+            return None
+        gone = {part for number in pictures if number not in kept for part in (number - 1, number)}
+        return replace(request, parts=tuple(part for n, part in enumerate(request.parts) if n not in gone))
 
 
 def _line(quote: Quote) -> str:

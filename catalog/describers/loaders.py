@@ -15,6 +15,7 @@ DESCRIBERS: dict[str, str] = {
     "digest": "evicat.catalog.describers.digest:Digest",
     "vlm-local": "evicat.catalog.describers.vlm_local:VlmLocal",
     "vlm-narrative": "evicat.catalog.describers.vlm_narrative:VlmNarrative",
+    "detector": "evicat.catalog.describers.detector:ObjectDetector",
 }
 """Name -> ``module:class``; the module is imported when the describer is first asked for."""
 
@@ -50,4 +51,6 @@ def load_describer(scale: Scale, profile: Profile) -> Describer[Any]:
     if "frames" not in found.reads and scale.frames is not None:
         raise RecipeError(f"{where}: it reads no frames; remove frames")
     options = check_options(where, found.options_class, scale.options)
-    return found(options, profile)
+    made: Describer[Any] = found(options, profile)
+    made.frames_per_window = scale.frames.per_window if scale.frames else 0
+    return made

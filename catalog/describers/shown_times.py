@@ -32,6 +32,18 @@ class ShownTimes:
             return None
         return min(max(time_us, self._span.start_us), self._span.end_us - 1)
 
+    def frame(self, said: str | float) -> int | None:
+        """Microseconds of the shown frame that is meant, to the tenth that times are told; None: of none.
+
+        That is not counted as :attr:`dropped`.
+        """
+        label = self._labels.get(said.strip()) if isinstance(said, str) else None
+        time_us = _parsed(said) if label is None else label
+        if time_us is None:
+            return None
+        nearest = min(self._labels.values(), key=lambda each: abs(each - time_us), default=None)
+        return nearest if nearest is not None and abs(nearest - time_us) < US // 10 else None
+
     def _holds(self, time_us: int) -> bool:
         """Whether it lies in the window, to the tenth of a second to which times are shown."""
         tenth = US // 10

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from evicat.catalog.answers import FILLED, Answer
+from evicat.catalog.boxes import Coordinates, broken_flags, dropped_note
+from evicat.catalog.engines.base import Engine
+from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
 from evicat.schemas.recipe import Profile
-from evicat.schemas.records import Entity, LocalRecord
+from evicat.schemas.records import Entity, LocalRecord, ObjectBox
+from evicat.schemas.span import to_us
 
-from .answers import FILLED, Answer
 from .base import Reads, WindowInput
-from .chat import ChatDescriber, ChatOptions, Made, Told
+from .chat import ChatDescriber, ChatOptions, Made, Told, prompt_text
+from .crop_check import Checked, CropCheck, CropCheckOptions
+from .grounding import ASKED_AS, OF_FAMILY, SeenBox, read_boxes
+from .packed import PackedFrame
 from .shown_times import ShownTimes
 from .words import one_line, sentence, short_time
 
 Clue = Annotated[str, Field(min_length=1, max_length=160)]
 Clues = Annotated[list[Clue], Field(max_length=12)]
+GROUNDING: Final = ("ground", "coordinates", "check_crop")
+"""Options that are about boxes."""
 
 
 class VlmLocalOptions(ChatOptions):
@@ -26,6 +37,21 @@ class VlmLocalOptions(ChatOptions):
 
     dialogue: bool = False
     """Whether the dialogue of the window is shown too; then other speech makes other entries."""
+
+    ground: bool = False
+    """Whether the model is asked for boxes around what it names; needs one that was trained to give them."""
+    coordinates: Literal["", "pixels", "thousand", "thousand-yx"] = ""
+    """How it counts in boxes: `pixels` as Qwen2.5-VL, `thousand` as Qwen3-VL and InternVL, `thousand-yx` as
+    Gemini; empty: as its family does."""
+    check_crop: CropCheckOptions | None = None
+    """The model that is shown what each box cuts out, and asked whether it is that; left out: none."""
+
+    @model_validator(mode="after")
+    def _grounds(self) -> VlmLocalOptions:
+        needless = [name for name in ("coordinates", "check_crop") if getattr(self, name)]
+        if needless and not self.ground:
+            raise ValueError(f"{needless[0]} is about boxes: write ground = true, or remove it")
+        return self
 
 
 class SeenEntity(Answer):
@@ -56,21 +82,55 @@ class LocalAnswer(Answer):
     scene: Annotated[str, Field(min_length=1, max_length=400), FILLED]
 
 
+class GroundedAnswer(LocalAnswer):
+    """The same, and where things are."""
+
+    boxes: Annotated[list[SeenBox], Field(max_length=24)]
+
+
 class VlmLocal(ChatDescriber[VlmLocalOptions, LocalAnswer]):
     """Asks a vision-language model what a window shows; the answer is a record of clues."""
 
     component: ClassVar[str] = "vlm-local"
     version: ClassVar[int] = 1
-    kind: ClassVar[Literal["local", "narrative"]] = "local"
+    kind: ClassVar[Literal["local", "narrative", "objects"]] = "local"
     reads: frozenset[Reads] = frozenset({"frames"})
     options_class: ClassVar[type[Model]] = VlmLocalOptions
-    answer_class = LocalAnswer
+    answer_class: type[LocalAnswer] = LocalAnswer
     prompt: ClassVar[str] = "local"
 
     def __init__(self, options: VlmLocalOptions, profile: Profile) -> None:
+        if options.ground:
+            self.answer_class = GroundedAnswer
         super().__init__(options, profile)
         if options.dialogue:
             self.reads = self.reads | {"speech"}
+        self.coordinates: Coordinates = options.coordinates or OF_FAMILY[options.family]
+        self.crops = CropCheck(options.check_crop, profile) if options.check_crop else None
+
+    @cached_property
+    def system(self) -> str:
+        said = super().system
+        if not self.options.ground:
+            return said
+        return f"{said}\n\n{prompt_text('ground').replace('{box}', ASKED_AS[self.coordinates])}"
+
+    def facts(self) -> dict[str, Any]:
+        """What grounds is told only where it grounds, so that other producers stay what they are."""
+        facts = {name: each for name, each in super().facts().items() if name not in GROUNDING}
+        if self.options.ground:
+            facts |= {"ground": True, "coordinates": self.coordinates}
+        return facts | ({"check_crop": self.crops.facts()} if self.crops else {})
+
+    def bind(self, engines: Callable[[ModelRef], Engine]) -> None:
+        super().bind(engines)
+        if self.crops:
+            self.crops.bind(engines)
+
+    def check(self) -> None:
+        super().check()
+        if self.crops:
+            self.crops.check()
 
     def told(self, window: WindowInput) -> Told:
         return self.dialogue(window, "") if self.options.dialogue else Told("")
@@ -90,7 +150,28 @@ class VlmLocal(ChatDescriber[VlmLocalOptions, LocalAnswer]):
             spoken_clues=_phrases(answer.spoken_clues),
             changes=_changes(answer.changes, times),
         )
-        return Made(record, local_text(record), ("nothing_visible",) if record.is_empty() else ())
+        flags = ("nothing_visible",) if record.is_empty() else ()
+        if not isinstance(answer, GroundedAnswer):
+            return Made(record, local_text(record), flags)
+        shown = [frame for frame in window.frames if isinstance(frame, PackedFrame)]
+        boxes, dropped = read_boxes(answer.boxes, shown, times, self.budget.family, self.coordinates)
+        checked = self._checked(boxes, shown)
+        dropped = dropped + checked.dropped
+        return Made(
+            record.model_copy(update={"boxes": checked.boxes}),
+            local_text(record),
+            (*flags, *broken_flags(dropped)),
+            notes=tuple(filter(None, [dropped_note(dropped)])),
+            prompt_tokens=checked.prompt_tokens,
+            completion_tokens=checked.completion_tokens,
+        )
+
+    def _checked(self, boxes: Sequence[ObjectBox], shown: Sequence[PackedFrame]) -> Checked:
+        if self.crops is None:
+            return Checked(tuple(boxes), Counter())
+        times_us = {to_us(box.time_s) for box in boxes}
+        wanted = {frame.time_us: frame.displayed for frame in shown if frame.time_us in times_us}
+        return self.crops.sift(boxes, wanted)
 
 
 def local_text(record: LocalRecord) -> str:

@@ -6,20 +6,28 @@ paragraph. It does not read local entries.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from evicat.catalog.answers import FILLED, Answer
 from evicat.schemas.model import Model
-from evicat.schemas.records import NarrativeRecord
+from evicat.schemas.records import CastMember, NarrativeRecord
+from evicat.schemas.span import Span
 
-from .answers import FILLED, Answer
-from .base import Past, Reads, WindowInput
+from .base import Expected, Past, Reads, WindowInput
 from .cast import Seen, running_cast
 from .chat import ChatDescriber, ChatOptions, Made, Told
 from .quotes import quoted
 from .shown_times import ShownTimes
 from .words import one_line, short_span
+
+NARRATIVE_SHARE: Final = 0.75
+"""Of an answer, what a plan takes the narrative itself to be; the rest is the cast and JSON."""
+CHARACTERS_PER_TOKEN: Final = 4
+CAST_NAME, CAST_DESCRIPTOR = 20, 30
+"""Characters that a plan takes a name and a descriptor to have."""
 
 
 class VlmNarrativeOptions(ChatOptions):
@@ -56,6 +64,22 @@ class VlmNarrative(ChatDescriber[VlmNarrativeOptions, NarrativeAnswer]):
     options_class: ClassVar[type[Model]] = VlmNarrativeOptions
     answer_class = NarrativeAnswer
     prompt: ClassVar[str] = "narrative"
+
+    def expected(self, window: WindowInput) -> Expected:
+        """A window behind the first one is told after a past as long as such answers are."""
+        return super().expected(replace(window, past=window.past or self._likely_past(window.span)))
+
+    def _likely_past(self, span: Span) -> Past | None:
+        """A narrative of the usual length just before ``span``, and a cast of one newcomer in each window."""
+        before = span.start_us // span.duration_us
+        if not before:
+            return None
+        last = Span(span.start_us - span.duration_us, span.start_us)
+        likely = CastMember(
+            name="a" * CAST_NAME, descriptor="b" * CAST_DESCRIPTOR, first_seen_s=0, last_seen_s=last.end_s
+        )
+        text = "n" * max(1, round(NARRATIVE_SHARE * CHARACTERS_PER_TOKEN * self.answer_tokens))
+        return Past(last, text, (likely,) * min(before, self.options.max_cast))
 
     def told(self, window: WindowInput) -> Told:
         before = self._before(window)

@@ -125,8 +125,7 @@ def _load(weights: Weights, profile: Profile) -> SentenceTransformer:
         return SentenceTransformer(
             weights.location,
             device=profile.device,
-            revision=weights.ref.revision or None,
-            local_files_only=weights.is_local,
+            local_files_only=True,
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(

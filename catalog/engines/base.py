@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.recipe import ModelProfile
+from evicat.schemas.recipe import ModelProfile, Profile
 
 FinishReason = Literal["stop", "length", "refused"]
 
@@ -59,15 +59,16 @@ class ChatAnswer:
 class Engine(ABC):
     """Runs one model. One engine serves all threads; it is opened once per process and model.
 
-    ``where`` is how the profile runs the model; ``model`` is what the recipe names. Nothing is loaded and
+    ``where`` is how ``profile`` runs the model; ``model`` is what the recipe names. Nothing is loaded and
     nothing is sent before the first :meth:`submit` or :meth:`check`.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, model: ModelRef, where: ModelProfile) -> None:
+    def __init__(self, model: ModelRef, where: ModelProfile, profile: Profile) -> None:
         self.model = model
         self.where = where
+        self.profile = profile
 
     @property
     def slots(self) -> int:
@@ -78,6 +79,13 @@ class Engine(ABC):
     def runs(self) -> ModelRef:
         """What really answers, as producers name it: the recipe's model, unless no model is run at all."""
         return self.model
+
+    def answer_tokens(self, schema: dict[str, Any]) -> float | None:
+        """How many tokens an answer of this schema has as a rule, where the engine can tell beforehand.
+
+        For plans; None: only a run can tell, as of every real model.
+        """
+        return None
 
     @abstractmethod
     def check(self, request: ChatRequest) -> None:
@@ -96,7 +104,8 @@ class Engine(ABC):
 
         What may pass (overload, a lost connection) is tried again inside. The future raises:
 
-        - ``RequestError``: this request is refused for what it is, such as too long a prompt;
+        - ``TooLongError``: the prompt is too long or holds too many images; a shorter one may be answered;
+        - ``RequestError``: this request is refused for what else it is;
         - ``EngineDownError``: nothing can be asked any more;
         - ``UsageError``: another model answers than the recipe names.
         """

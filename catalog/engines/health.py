@@ -97,20 +97,21 @@ class Call:
     def __init__(self, *, is_trial: bool = False) -> None:
         self.is_trial = is_trial
         """Whether the request is sent to find out what the server takes."""
-        self.began_s = time.monotonic()
         self._blamed = 0
+        self._first_blamed_s = float("inf")
 
     def blame(self, why: str, health: Health, *, said_so: bool) -> bool:
         """Count a failure that may be the request's own fault. True: the server is to blame, and is hung.
 
         Raises:
-            RequestError: it is the request: others were answered meanwhile, or it is a trial and the server
-                ``said_so``.
+            RequestError: it is the request: others were answered since it first failed, or it is a trial and
+                the server ``said_so``.
         """
         self._blamed += 1
+        self._first_blamed_s = min(self._first_blamed_s, time.monotonic())
         if self._blamed < BLAMED:
             return False
-        if health.answered_since(self.began_s) or (self.is_trial and said_so):
+        if health.answered_since(self._first_blamed_s) or (self.is_trial and said_so):
             message = f"the server failed {self._blamed} times on this request: {why}"
             raise RequestError(message, attempts=self._blamed)
         return health.silent_s >= health.patience_s

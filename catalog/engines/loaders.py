@@ -11,7 +11,10 @@ from .base import Engine
 
 ENGINES: dict[str, str] = {
     "openai": "evicat.catalog.engines.served:ServedEngine",
+    "scripted": "evicat.catalog.engines.scripted:ScriptedEngine",
     "simulated": "evicat.catalog.engines.simulated:SimulatedEngine",
+    "transformers": "evicat.catalog.engines.transformers_engine:TransformersEngine",
+    "vllm": "evicat.catalog.engines.vllm_engine:VllmEngine",
 }
 """Name -> ``module:class``; the module is imported when the engine is first asked for."""
 
@@ -30,4 +33,4 @@ def open_engine(model: ModelRef, profile: Profile) -> Engine:
             'engine = "openai" and endpoint = "http://HOST:PORT/v1", or engine = "simulated" to try the way'
         )
     found: type[Engine] = find_class("engine", where.engine, ENGINES)
-    return found(model, where)
+    return found(model, where, profile)

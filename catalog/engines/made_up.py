@@ -21,7 +21,7 @@ DEEPEST = 8
 def made_up(schema: dict[str, Any] | None, seed: str) -> str:
     """JSON text that follows ``schema`` (None: a plain sentence); the same ``seed`` gives the same text.
 
-    Numbers of one object rise in the order of its properties, so that a box or span of them has a size.
+    Numbers of one object or list rise in their order, so that a box or span of them has a size.
 
     Raises:
         UsageError: the schema holds what this cannot make.
@@ -95,7 +95,8 @@ class _Maker:
             return fixed
         most = min(schema.get("maxItems", least + MORE_ITEMS), least + MORE_ITEMS)
         count = least if depth > DEEPEST else self._draw.randint(least, max(least, most))
-        return fixed + [self.value(items, name, depth + 1) for _ in range(count - len(fixed))]
+        places = ((number + 0.5) / count for number in range(len(fixed), count))
+        return fixed + [self.value(items, name, depth + 1, place) for place in places]
 
     def _chosen(self, schema: dict[str, Any], key: str) -> dict[str, Any]:
         """One of the ways that a schema leaves open; what may be null mostly is not."""

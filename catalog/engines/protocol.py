@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from evicat.catalog.served import hide_key
-from evicat.schemas.errors import RequestError
+from evicat.schemas.errors import RequestError, TooLongError
 from evicat.schemas.model import Model
+from evicat.schemas.recipe import problem
 
 from .base import ChatAnswer, ChatRequest, FinishReason, Picture
 
@@ -24,6 +25,17 @@ OURS = frozenset({"model", "messages", "temperature", "seed", "response_format",
     "max_completion_tokens",
 }
 """Fields that the request decides; a profile must not change them."""
+
+
+MOST_TOKENS: Final = 100_000_000
+"""No request takes so many; a server that tells more, or no whole number, has not told."""
+TOO_LARGE: Final = 413
+_TOO_LONG: Final = re.compile(
+    r"context|longer than|too (?:long|large|many)|at most \d|exceed|maximum (?:number|length|input)|<= \d",
+    re.IGNORECASE,
+)
+"""Words of servers that a prompt is too long or has too many images: vLLM, SGLang, llama.cpp, TGI, Ollama and
+hosted ones. Where they mean something else, one more request is sent, with half the images."""
 
 
 class ServedOptions(Model):
@@ -86,30 +98,77 @@ def _response_format(schema: dict[str, Any], options: ServedOptions) -> dict[str
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
+def refusal_of(who: str, status: int, said: str) -> RequestError:
+    """The error of a request that the server refuses for what it is, in the server's own words."""
+    is_too_long = status == TOO_LARGE or _TOO_LONG.search(said)
+    kind = TooLongError if is_too_long else RequestError
+    return kind(f"{who} refuses this request ({status}): {said}")
+
+
+class _Read(BaseModel, from_attributes=True):
+    """What is read of an answer; the client checks nothing, and servers add much else."""
+
+
+class _Part(_Read):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(_Read):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+
+class _Choice(_Read):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(_Read):
+    choices: list[_Choice] | None = None
+    model: str | None = None
+
+
 def answer_of(completion: ChatCompletion, named: str) -> ChatAnswer:
     """What the model said. No choice or no content is an answer without text, which no schema accepts.
 
     Raises:
-        RequestError: an error stands in the place of an answer, as gateways send it with status 200.
+        RequestError: it has not the form of an answer, or an error stands in its place, as gateways send it
+            with status 200.
     """
     error = (completion.model_extra or {}).get("error")
     if error and not completion.choices:
-        raise RequestError(hide_key(f"the server answered with an error: {error}")[:500])
-    usage = completion.usage
-    text, finish = _said(completion)
+        kind = TooLongError if _TOO_LONG.search(str(error)) else RequestError
+        raise kind(hide_key(f"the server answered with an error: {error}")[:500])
+    try:
+        read = _Completion.model_validate(completion)
+    except ValidationError as wrong:
+        where = "; ".join(problem(item).strip() for item in wrong.errors()[:3])
+        said = hide_key(f"the answer has not the form of a chat completion: {where}")[:500]
+        raise RequestError(said) from None
+    text, finish = _said(read)
     return ChatAnswer(
         text=text,
         finish_reason=finish,
-        prompt_tokens=(usage and usage.prompt_tokens) or 0,
-        completion_tokens=(usage and usage.completion_tokens) or 0,
-        model=completion.model or named,
+        prompt_tokens=_told(completion.usage, "prompt_tokens"),
+        completion_tokens=_told(completion.usage, "completion_tokens"),
+        model=read.model or named,
     )
 
 
-def _said(completion: ChatCompletion) -> tuple[str, FinishReason]:
+def _said(completion: _Completion) -> tuple[str, FinishReason]:
     if not completion.choices:
         return "", "stop"
     choice = completion.choices[0]
+    content = choice.message.content or ""
     if choice.message.refusal:
         return choice.message.refusal, "refused"
-    return choice.message.content or "", FINISHES.get(choice.finish_reason, "stop")
+    if not isinstance(content, str):  # in parts, of which some servers send thoughts too
+        content = "".join(part.text or "" for part in content if part.type == "text")
+    return content, FINISHES.get(choice.finish_reason, "stop")
+
+
+def _told(usage: object, name: str) -> int:
+    """How many tokens the server counted; 0: it does not tell."""
+    count = getattr(usage, name, 0)
+    return count if isinstance(count, int) and 0 <= count <= MOST_TOKENS else 0

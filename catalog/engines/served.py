@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -21,17 +22,19 @@ from evicat.schemas.errors import (
     UsageError,
 )
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.recipe import ModelProfile
+from evicat.schemas.recipe import ModelProfile, Profile
 
 from .adaptive import AdaptiveLimit
+from .address import check_endpoint, proxy_note
 from .base import ChatAnswer, ChatRequest, Engine
 from .health import Call, Health
 from .identity import Identity
-from .protocol import ServedOptions, answer_of, body_of
+from .protocol import TOO_LARGE, ServedOptions, answer_of, body_of, refusal_of
 from .trial import PASSED_OVER, passes_over_images, why_refused, without_images
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, OpenAIError
+    from openai.types import Model as OpenAIModel
 
 RETRIES = 1000
 """More than patience allows: how long a request is tried again is a matter of time, not of number."""
@@ -39,7 +42,7 @@ LOOK_UP_SECONDS = 60.0
 """The server is asked for its models again when this old; a server that was replaced unseen is found so."""
 KEPT_SECONDS = 0.5
 """A request that waits for so long has not been turned away: the server works on it, or hangs."""
-REFUSED = frozenset({400, 413, 422})
+REFUSED = frozenset({400, TOO_LARGE, 422})
 
 
 class ServedEngine(Engine):
@@ -51,25 +54,19 @@ class ServedEngine(Engine):
     (:class:`~.health.Health`). Then, and where another model answers, all that wait get the error at once.
 
     Raises:
-        UsageError: the profile names no endpoint, or an option does not fit.
+        UsageError: the profile names no usable endpoint, an option does not fit, or the key cannot be sent.
         MissingExtraError: the package ``openai`` is not installed.
     """
 
     name = "openai"
 
-    def __init__(self, model: ModelRef, where: ModelProfile) -> None:
-        super().__init__(model, where)
+    def __init__(self, model: ModelRef, where: ModelProfile, profile: Profile) -> None:
+        super().__init__(model, where, profile)
         if importlib.util.find_spec("openai") is None:
             raise MissingExtraError("openai", "openai")
         section = f'[engines."{model.name}"]'
-        if not where.endpoint:
-            raise UsageError(f'{section} of the profile: write endpoint = "http://HOST:PORT/v1"')
-        if not where.endpoint.startswith(("http://", "https://")):
-            raise UsageError(
-                f"{section} of the profile: endpoint must begin with http, got {where.endpoint!r}"
-            )
-        if "@" in where.endpoint:
-            raise UsageError(f"{section} of the profile: no key in the endpoint; put it in OPENAI_API_KEY")
+        check_endpoint(f"{section} of the profile", where.endpoint)
+        api_key()  # one that cannot be sent is told now
         self.options = check_options(f"{section} of the profile", ServedOptions, where.options)
         self.named = where.alias or model.name
         """What the server calls the model."""
@@ -92,6 +89,10 @@ class ServedEngine(Engine):
     @property
     def _who(self) -> str:
         return f"the server of {self.model.name!r} at {self.where.endpoint}"
+
+    @property
+    def _ends_in_v1(self) -> bool:
+        return self.where.endpoint.rstrip("/").endswith("/v1")
 
     def check(self, request: ChatRequest) -> None:
         try:
@@ -124,11 +125,8 @@ class ServedEngine(Engine):
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._thread is None:
-                from .wire import WatchedClient
-
-                self._loop = asyncio.new_event_loop()
-                self._http = WatchedClient(self._health, self.where.timeout_seconds, self._give_up)
                 self._client = self._new_client()
+                self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name=self._who, daemon=True)
                 self._thread.start()
             if self._loop is None:
@@ -138,8 +136,15 @@ class ServedEngine(Engine):
     def _new_client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI
 
-        from .wire import timeouts
+        from .wire import WatchedClient, timeouts
 
+        try:
+            self._http = WatchedClient(self._health, self.where.timeout_seconds, self._give_up)
+        except (ImportError, OSError, ValueError) as error:
+            raise UsageError(
+                f"{self._who} cannot be asked as the environment says (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, "
+                f"SSL_CERT_FILE): {error}"
+            ) from None
         return AsyncOpenAI(
             base_url=self.where.endpoint,
             api_key=api_key(),
@@ -183,7 +188,8 @@ class ServedEngine(Engine):
         except ValueError as error:  # the body claims to be JSON, and is not
             raise RequestError(f"the answer of {self._who} cannot be read: {hide_key(str(error))}") from None
         if not isinstance(completion, ChatCompletion):
-            self._end(UsageError(f"{self._who} answers with something else than chat; is /v1 missing?"))
+            why = "" if self._ends_in_v1 else "; is /v1 missing at the end of the endpoint?"
+            self._end(UsageError(f"{self._who} answers with something else than chat{why}"))
         return answer_of(completion, self.named)
 
     async def _refuse(self, error: OpenAIError) -> NoReturn:
@@ -194,13 +200,16 @@ class ServedEngine(Engine):
             self._end(self._down(hide_key(str(error))))
         status, said = error.status_code, _said(error)
         if status in REFUSED or status == 500:
-            raise RequestError(f"{self._who} refuses this request ({status}): {said}") from None
+            raise refusal_of(self._who, status, said) from None
         if status in (401, 403):
             self._end(UsageError(f"{self._who} refuses the key ({status}): {said}; set OPENAI_API_KEY"))
         if status == 404:
             served = await self._served()
-            known = f"; it serves {', '.join(served)}" if served else ""
-            self._end(UsageError(f"{self._who} does not know {self.named!r} (404): {said}{known}"))
+            if served:
+                more = f"; it serves {', '.join(served)}"
+            else:
+                more = "" if self._ends_in_v1 else "; is /v1 missing at the end of the endpoint?"
+            self._end(UsageError(f"{self._who} does not know {self.named!r} (404): {said}{more}"))
         if 400 <= status < 500 and status not in (408, 409, 429):
             self._end(UsageError(f"{self._who} refuses ({status}): {said}"))
         self._end(self._down(f"{status}: {said}"))
@@ -233,12 +242,12 @@ class ServedEngine(Engine):
         CALL.set(None)
         try:
             listed = await self._client.models.list()
-            return {model.id: (model.model_extra or {}).get("root") or "" for model in listed.data or []}
+            return roots(listed.data or [])
         except APIStatusError as error:
             if error.status_code in (401, 403):
                 await self._refuse(error)
             return {}
-        except (AttributeError, ValueError):  # no list of models: the page of a proxy, say
+        except (AttributeError, TypeError, ValueError):  # no list of models: the page of a proxy, say
             return {}
         except OpenAIError as error:
             await self._refuse(error)
@@ -261,7 +270,8 @@ class ServedEngine(Engine):
     def _down(self, why: str) -> EngineDownError:
         seconds = self._health.silent_s
         return EngineDownError(
-            f"{self._who} has not answered for {seconds:.0f} s ({why}); start it again, or name another "
+            f"{self._who} has not answered for {seconds:.0f} s ({why}){proxy_note(self.where.endpoint)}; "
+            "start it again, or name another "
             f'endpoint under [engines."{self.model.name}"] of the profile, and run the same command once '
             "more: nothing that was made is lost, and windows without an answer are pending"
         )
@@ -296,6 +306,14 @@ class ServedEngine(Engine):
         await asyncio.gather(*calls, return_exceptions=True)
         await self._client.close()
         await asyncio.get_running_loop().shutdown_default_executor()  # it has looked up names
+
+
+def roots(listed: Iterable[OpenAIModel]) -> dict[str, str]:
+    """Where the models of a list say that they are from, by name; what is no text is not told."""
+    told = {model.id: (model.model_extra or {}).get("root") for model in listed}
+    return {
+        name: root if isinstance(root, str) else "" for name, root in told.items() if isinstance(name, str)
+    }
 
 
 def _said(error: APIStatusError) -> str:

@@ -24,8 +24,8 @@ from evicat.catalog.registry import check_options
 from evicat.catalog.tokens import FAMILIES
 from evicat.schemas.errors import EngineDownError, RequestError
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.model import Model, canonical_json
-from evicat.schemas.recipe import ModelProfile
+from evicat.schemas.model import Model, canonical_json, content_hash
+from evicat.schemas.recipe import ModelProfile, Profile
 
 from .base import ChatAnswer, ChatRequest, Engine, Picture
 from .made_up import made_up
@@ -36,6 +36,8 @@ CHARACTERS_PER_TOKEN = 4
 FAMILY = FAMILIES["qwen3-vl"]
 OVERLOAD_SECONDS = 1.0
 """What one turned-away try costs, on the clock of the simulation."""
+SAMPLES = 64
+"""Answers whose mean length a plan goes by."""
 Rate = Field(default=0.0, ge=0, le=1)
 
 
@@ -119,11 +121,12 @@ class SimulatedEngine(Engine):
 
     name: ClassVar[str] = "simulated"
 
-    def __init__(self, model: ModelRef, where: ModelProfile) -> None:
-        super().__init__(model, where)
+    def __init__(self, model: ModelRef, where: ModelProfile, profile: Profile) -> None:
+        super().__init__(model, where, profile)
         about = f"[engines] of the profile, {model.name!r}"
         self.options = check_options(about, SimulatedOptions, where.options)
         self.spent = Spent()
+        self._known = model.digest or model.name
         self._changed = threading.Condition()
         self._waiting: deque[_Asked] = deque()
         self._running: list[tuple[float, int, _Asked]] = []
@@ -134,7 +137,12 @@ class SimulatedEngine(Engine):
     @property
     def runs(self) -> ModelRef:
         """No model: ``simulated:NAME``, so that nothing of it passes as the work of the model NAME."""
-        return ModelRef(name=f"simulated:{self.model.name}", revision=str(VERSION))
+        digest = content_hash(["simulated", VERSION, self.model.digest]) if self.model.digest else ""
+        return ModelRef(name=f"simulated:{self.model.name}", revision=str(VERSION), digest=digest)
+
+    def answer_tokens(self, schema: dict[str, Any]) -> float | None:
+        made = [text_tokens(made_up(schema, str(number))) for number in range(SAMPLES)]
+        return sum(made) / len(made)
 
     def check(self, request: ChatRequest) -> None:
         if self.options.faults.down_after == 0:
@@ -182,7 +190,7 @@ class SimulatedEngine(Engine):
     # What is answered
 
     def _seed(self, request: ChatRequest) -> str:
-        return _hash([self.model.name, *request.texts], request.pictures, request.seed)
+        return _hash([self._known, *request.texts], request.pictures, request.seed)
 
     def _answer(self, request: ChatRequest) -> ChatAnswer:
         text = made_up(request.schema, self._seed(request))
@@ -196,7 +204,7 @@ class SimulatedEngine(Engine):
     def _fault(self, request: ChatRequest) -> str:
         """The fault that this request draws; empty: none."""
         rest = [request.max_tokens, request.temperature, request.schema]
-        draw = int(_hash([self.model.name, *request.texts], request.pictures, request.seed, rest)[:12], 16)
+        draw = int(_hash([self._known, *request.texts], request.pictures, request.seed, rest)[:12], 16)
         place = draw / 16**12
         for name, share in self.options.faults.shares.items():
             if place < share:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .base import ChatAnswer, ChatRequest
+from .base import ChatAnswer, ChatRequest, Picture
 
 NO_SCHEMA = (
     "does not take a JSON schema for its answers: choose a server that does, or write "
@@ -14,7 +14,11 @@ NO_SCHEMA = (
 )
 NO_IMAGES = (
     "does not take the images of a window: serve a vision-language model with its image part (llama.cpp: "
-    "--mmproj), and let it have as many images in a request as the recipe shows (vLLM: --limit-mm-per-prompt)"
+    "--mmproj)"
+)
+TOO_MANY_IMAGES = (
+    "takes an image, but not {0} in one request, as the recipe shows them of a window: let it take as many "
+    "(vLLM: --limit-mm-per-prompt '{{\"image\": {0}}}'), or show fewer (frames.per_window of the recipe)"
 )
 
 PASSED_OVER = (
@@ -28,6 +32,14 @@ def without_images(request: ChatRequest) -> ChatRequest:
     return replace(request, parts=tuple(each for each in request.parts if isinstance(each, str)))
 
 
+def with_one_image(request: ChatRequest) -> ChatRequest:
+    """The request with its first image alone."""
+    images = [number for number, part in enumerate(request.parts) if isinstance(part, Picture)]
+    further = set(images[1:])
+    kept = tuple(part for number, part in enumerate(request.parts) if number not in further)
+    return replace(request, parts=kept)
+
+
 def passes_over_images(answer: ChatAnswer, without: ChatAnswer) -> bool:
     """Whether images made no difference to the length of a prompt; a server that tells no lengths may see."""
     return 0 < answer.prompt_tokens <= without.prompt_tokens
@@ -39,6 +51,8 @@ def why_refused(request: ChatRequest, takes: Callable[[ChatRequest], bool], said
     words = without_images(request)
     if request.schema and takes(without_schema):
         return f"{NO_SCHEMA}. It said: {said}"
+    if len(request.pictures) > 1 and takes(with_one_image(request)):
+        return f"{TOO_MANY_IMAGES.format(len(request.pictures))}. It said: {said}"
     if request.pictures and takes(words):
         return f"{NO_IMAGES}. It said: {said}"
     if request.schema and request.pictures and takes(replace(words, schema=None)):

@@ -45,7 +45,7 @@ class WatchedClient(httpx2.AsyncClient):
             sent_s = time.monotonic()
             try:
                 response = await self._timed(request, **options)
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:  # also redirects without end, and bodies that do not unpack
                 self._no_answer(call, error, sent_s)
                 raise
         self._answered(call, response, sent_s)
@@ -56,7 +56,7 @@ class WatchedClient(httpx2.AsyncClient):
         request = self.build_request("GET", url, headers=headers, timeout=timeouts(CONNECT_SECONDS))
         try:
             return (await super().send(request)).status_code < 500
-        except httpx2.TransportError:
+        except httpx2.RequestError:
             return False
 
     async def _timed(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -67,7 +67,7 @@ class WatchedClient(httpx2.AsyncClient):
         except TimeoutError:
             raise httpx2.ReadTimeout(f"no answer within {self._timeout_s:g} s", request=request) from None
 
-    def _no_answer(self, call: Call | None, error: httpx2.TransportError, sent_s: float) -> None:
+    def _no_answer(self, call: Call | None, error: httpx2.RequestError, sent_s: float) -> None:
         late = isinstance(error, httpx2.TimeoutException)
         why = hide_key(str(error) or type(error).__name__)
         self._health.failed(why, sent_s, overloaded=late, lost=not late)

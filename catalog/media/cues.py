@@ -76,9 +76,12 @@ def _timed_lines(lines: list[str], *, stops_at_empty: bool) -> Iterator[Cue]:
 
     The text of a WebVTT cue ends at an empty line (YouTube's begin with a line of one blank). In SRT it goes
     on to the next cue: files with stray blank lines are common, and the number before the next cue is
-    recognised.
+    recognised. A text without any line of times is one cue that cannot be read.
     """
     starts = [number for number, line in enumerate(lines) if _LOOKS_LIKE_TIMING.search(line)]
+    if not starts and not lines[0].startswith("WEBVTT"):
+        first = next(number for number, line in enumerate(lines) if line.strip())
+        yield Cue(f"line {first + 1}", None, None, plain_lines(lines[first]))
     for number, following in pairwise([*starts, len(lines)]):
         body = lines[number + 1 : following]
         if stops_at_empty:

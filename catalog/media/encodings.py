@@ -8,6 +8,7 @@ says its language, only about that language's own.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 _OF_LANGUAGE = {
     "cp1250": "bs cs hr hu pl ro sk sl sq",
@@ -33,12 +34,20 @@ _ONLY_BY_LANGUAGE = frozenset({"cp1254", "cp1257", "cp1258", "koi8_u"})
 """Rare, and close to others: not thought of unless the language is known."""
 _WESTERN = "cp1252"
 _REPLACED = "\ufffd"
+_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+_PADDING = 4
+"""Zeros in a row that are no letters."""
 _WHOLE_PER_BROKEN = 3
 """Chosen: so many letters beyond ASCII must be whole for each that is broken."""
 _JAPANESE = ("cp932", "euc_jp")
 _HIRAGANA = re.compile("[\u3041-\u3096]")
 _HIRAGANA_SHARE = 0.2
 """Chosen: of Japanese letters, about half; Chinese and Korean bytes read as Japanese give next to none."""
+_HALF_WIDTH = re.compile("[\uff61-\uff9f]")
+"""Katakana that no subtitle is written in; bytes of other encodings read as Japanese are full of it."""
+_CYRILLIC = ("cp1251", "koi8_r", "koi8_u")
+_COMMON_CYRILLIC = frozenset("оеаинтсрвл")
+"""Two thirds of a Russian text, and most of any other Cyrillic one."""
 
 
 def decode(data: bytes, language: str | None = None) -> tuple[str, str] | None:
@@ -46,11 +55,21 @@ def decode(data: bytes, language: str | None = None) -> tuple[str, str] | None:
 
     ``language``: of the text, where it is known (ISO 639-1, or BCP 47).
     """
+    data = _without_padding(data)
     encoding = _unicode(data)
     try:
         return data.decode(encoding), encoding
     except UnicodeDecodeError:
         return _damaged(data, encoding) or _japanese(data) or _guessed(data, language)
+
+
+def _without_padding(data: bytes) -> bytes:
+    """A file that was never written to its end has zeros there; the last letter may hold some, too."""
+    text = data.rstrip(b"\0")
+    if len(data) - len(text) < _PADDING:
+        return data
+    wide = 4 if data.startswith(_UTF32_MARKS) else 2
+    return text + bytes(-len(text) % wide if b"\0" in text else 0)
 
 
 def _damaged(data: bytes, encoding: str) -> tuple[str, str] | None:
@@ -63,7 +82,9 @@ def _damaged(data: bytes, encoding: str) -> tuple[str, str] | None:
 
 
 def _unicode(data: bytes) -> str:
-    """UTF-16 by its byte order mark, or by the zeros that plain letters and digits have in it; else UTF-8."""
+    """UTF-32 and UTF-16 by the byte order mark, UTF-16 also by the zeros of plain letters; else UTF-8."""
+    if data.startswith(_UTF32_MARKS):
+        return "utf-32"
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     zeros = data.count(0)
@@ -89,17 +110,53 @@ def _guessed(data: bytes, language: str | None) -> tuple[str, str] | None:
     import charset_normalizer
 
     guesses = charset_normalizer.from_bytes(data, cp_isolation=_candidates(language))
-    best = guesses.best()
-    if best is None:
-        return _guessed(data, None) if language else None
+    likely = [guess for guess in guesses if not _HALF_WIDTH.search(str(guess))]
+    if not likely:
+        return (_in_own_encoding(data, language) or _guessed(data, None)) if language else None
+    best = likely[0]
+    if best.encoding in _CYRILLIC:
+        return _cyrillic(data, best.encoding)
     # By far the most common one, and easily taken for its neighbours where these read as well.
-    western = next((guess for guess in guesses if _WESTERN in guess.could_be_from_charset), None)
+    western = next((guess for guess in likely if _WESTERN in guess.could_be_from_charset), None)
     if western is not None and western.coherence >= best.coherence:
         return str(western), _WESTERN
     return str(best), best.encoding
 
 
+def _in_own_encoding(data: bytes, language: str) -> tuple[str, str] | None:
+    """Text too short to be judged, in the one encoding of its language: mostly plain letters, nothing odd."""
+    own = _own_encodings(language)
+    if len(own) != 1:
+        return None
+    try:
+        text = data.decode(own[0])
+    except UnicodeDecodeError:
+        return None
+    letters = [character for character in text if character.isalpha()]
+    plain = sum(1 for character in letters if character.isascii())
+    is_odd = any(not character.isprintable() and not character.isspace() for character in text)
+    return None if is_odd or 2 * plain < len(letters) else (text, own[0])
+
+
+def _cyrillic(data: bytes, guessed: str) -> tuple[str, str]:
+    """In the Cyrillic encoding that gives most common letters: in others the same bytes are rare ones."""
+    readings = {}
+    for encoding in dict.fromkeys((guessed, "cp1251", "koi8_r")):
+        with suppress(UnicodeDecodeError):
+            readings[encoding] = data.decode(encoding)
+    best = max(readings, key=lambda encoding: _common_share(readings[encoding]))
+    return readings[best], best
+
+
+def _common_share(text: str) -> float:
+    letters = [character for character in text.lower() if character.isalpha() and not character.isascii()]
+    return sum(1 for letter in letters if letter in _COMMON_CYRILLIC) / max(1, len(letters))
+
+
 def _candidates(language: str | None) -> list[str]:
+    return _own_encodings(language) or [name for name in _OF_LANGUAGE if name not in _ONLY_BY_LANGUAGE]
+
+
+def _own_encodings(language: str | None) -> list[str]:
     primary = (language or "").split("-")[0]
-    own = [name for name, languages in _OF_LANGUAGE.items() if primary in languages.split()]
-    return own or [name for name in _OF_LANGUAGE if name not in _ONLY_BY_LANGUAGE]
+    return [name for name, languages in _OF_LANGUAGE.items() if primary in languages.split()]

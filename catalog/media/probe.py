@@ -133,7 +133,10 @@ def _first_decoded(
             continue
         with open_media(path) as container:
             shifts = scan.streams[index].clock_shifts
-            first = yield from _first(decode_stream(path, container, only(container, index), shifts))
+            stream = only(container, index)
+            # What comes first from a damaged start may depend on the number of threads.
+            stream.codec_context.thread_count = 1
+            first = yield from _first(decode_stream(path, container, stream, shifts))
             is_sure = is_signed(container.format.name)
         if first is not None and (is_sure or (yield from _mostly_decodes(path, index))):
             return Chosen(index, first, scan.streams[index])

@@ -193,6 +193,13 @@ def align(leading: ClockTrack, other: ClockTrack | None) -> bool:
     return any(track.clock_shifts for track in (leading, other) if track)
 
 
+def follow(track: ClockTrack, leading: ClockTrack) -> None:
+    """Set the shifts of all eras of ``track`` by those of ``leading``, which are settled."""
+    partners = _partners(leading, track)
+    for position in range(len(track.eras)):
+        _settle(track, position, leading, partners)
+
+
 def _partners(leading: ClockTrack, other: ClockTrack) -> dict[int, int]:
     """Which era of ``leading`` has the same setting of the clock as an era of ``other``."""
     partners: dict[int, int] = {}

@@ -12,7 +12,7 @@ from evicat.schemas.asset import ClockShift
 from evicat.schemas.errors import OutOfReachError
 
 from .clock import to_us
-from .resets import ClockTrack, align
+from .resets import ClockTrack, align, follow
 from .streams import DEVICE_ERRORS, LATE_STREAM, Order, open_media, stamp
 
 
@@ -81,6 +81,11 @@ class FileScan:
         """Put these streams, at least one, on one timeline; whether any packet is moved for that."""
         chosen = [self.streams[index].clock for index in (picture, sound) if index is not None]
         return align(chosen[0], chosen[1] if len(chosen) > 1 else None)
+
+    def follow(self, index: int, leading: int | None) -> None:
+        """Put a further stream on the timeline of one that is settled by :meth:`align`."""
+        if leading is not None and index != leading:
+            follow(self.streams[index].clock, self.streams[leading].clock)
 
 
 def _scan(container: Any, stream: Any) -> StreamScan:

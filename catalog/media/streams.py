@@ -152,6 +152,8 @@ class Damage:
     def __init__(self) -> None:
         self.packets = 0
         self.frames = 0
+        self.errors = 0
+        """How often the decoder said so, which may be later than it was given the damaged packet."""
 
     def report(self, path: Path) -> None:
         """Log the counts, where there are any."""
@@ -171,9 +173,11 @@ def decode_packet(codec: Any, packet: Any, damage: Damage) -> list[Any]:
         frames = codec.decode(packet if packet is not None and packet.size else None)
     except av.FFmpegError:
         damage.packets += 1
+        damage.errors += 1
         return []
     whole = [frame for frame in frames if not frame.is_corrupt and stamp(frame) is not None]
     damage.frames += len(frames) - len(whole)
+    damage.errors += len(frames) - len(whole)
     return whole
 
 

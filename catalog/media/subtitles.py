@@ -289,5 +289,8 @@ def _decode_text(track: SubtitleTrack, path: Path) -> tuple[str, str]:
     """Text of a side-car and its encoding."""
     found = decode(_read(path), track.language)
     if found is None:
-        raise AssetError(f"{path}: its text encoding is not recognised; save it as UTF-8")
+        raise AssetError(
+            f"{path}: its text encoding is not recognised; save it as UTF-8, or let its name say its "
+            f"language ({path.stem.partition('.')[0]}.fr{path.suffix} for French)"
+        )
     return found

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from evicat.catalog.digests import CTRANSLATE2_FORMATS
 from evicat.catalog.transcribers.base import RawSegment, Samples, Stretches, Transcriber, primary_language
 from evicat.catalog.transcribers.heard import Heard, heard_at_ends, is_one_language
 from evicat.catalog.transcribers.joined import TrueTimes, join
-from evicat.catalog.weights import Weights, resolve
+from evicat.catalog.weights import Weights, is_path, resolve
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
@@ -46,7 +47,14 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
 
     def __init__(self, speech: SpeechOptions, options: FasterWhisperOptions, profile: Profile) -> None:
         super().__init__(speech, options, profile)
-        self._weights = resolve(speech.model, quantization=speech.compute_type, profile=profile)
+        self._weights = resolve(
+            speech.model,
+            revision=speech.revision,
+            quantization=speech.compute_type,
+            profile=profile,
+            formats=CTRANSLATE2_FORMATS,
+            hub_name=_hub_name_or_refuse(speech.model, profile),
+        )
 
     @property
     def model(self) -> ModelRef:
@@ -100,6 +108,26 @@ class FasterWhisper(Transcriber[FasterWhisperOptions]):
         return primary_language(asked) if asked else None
 
 
+def hub_name(name: str) -> str:
+    """What the model hub calls a model that the library knows by a short name, such as ``tiny.en``."""
+    if not name.strip() or "/" in name or name.startswith("packaged:"):
+        return ""
+    from faster_whisper.utils import _MODELS
+
+    repository: str = _MODELS.get(name, "")
+    return repository
+
+
+def _hub_name_or_refuse(name: str, profile: Profile) -> str:
+    if found := hub_name(name):
+        return found
+    if not name.strip() or "/" in name or ":" in name or name in profile.models or is_path(name):
+        return ""
+    from faster_whisper import available_models
+
+    raise UnknownNameError("Whisper model", name, available_models())
+
+
 def _engine_class() -> type[WhisperModel]:
     """The library's class, with the language that it has just heard, and without a fault (its issue 1342).
 
@@ -124,7 +152,7 @@ def _engine_class() -> type[WhisperModel]:
 
 
 def _load(weights: Weights, profile: Profile) -> WhisperModel:
-    if weights.is_local and not (Path(weights.location) / "tokenizer.json").is_file():
+    if not (Path(weights.location) / "tokenizer.json").is_file():
         # The library would fetch one from the hub.
         raise UsageError(f"{weights.location} holds no tokenizer.json; convert the model with it")
     device, _, index = profile.device.partition(":")
@@ -135,7 +163,6 @@ def _load(weights: Weights, profile: Profile) -> WhisperModel:
             device_index=int(index or 0),
             compute_type=weights.ref.quantization,
             cpu_threads=profile.threads or os.cpu_count() or 1,
-            revision=weights.ref.revision or None,
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(

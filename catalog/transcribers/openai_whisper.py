@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from evicat.catalog.digests import file_digest
 from evicat.catalog.transcribers.base import RawSegment, Samples, Stretches, Transcriber, primary_language
 from evicat.catalog.transcribers.heard import Heard, heard_at_ends
 from evicat.catalog.transcribers.joined import TrueTimes, join
-from evicat.catalog.weights import checkpoint, file_digest
+from evicat.catalog.weights import checkpoint
 from evicat.schemas.errors import MissingExtraError, RecipeError, UnknownNameError, UsageError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
@@ -60,6 +61,11 @@ class OpenAIWhisper(Transcriber[OpenAIWhisperOptions]):
             raise RecipeError(
                 f"transcriber 'openai-whisper' computes in {' or '.join(_COMPUTE_TYPES)}, "
                 f"but speech.compute_type is {speech.compute_type!r}"
+            )
+        if speech.revision:
+            raise RecipeError(
+                "transcriber 'openai-whisper' takes its checkpoints from no model hub; remove "
+                f"speech.revision, got {speech.revision!r}"
             )
         self._path = checkpoint(speech.model, profile)
         digest = file_digest(self._path) if self._path else _published_digest(speech.model)

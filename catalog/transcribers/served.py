@@ -50,7 +50,8 @@ class ServedTranscriber(Transcriber[ServedTranscriberOptions]):
 
     @property
     def model(self) -> ModelRef:
-        return ModelRef(name=self.speech.model, quantization=self.speech.compute_type)
+        speech = self.speech
+        return ModelRef(name=speech.model, revision=speech.revision, quantization=speech.compute_type)
 
     def transcribe(
         self, samples: Samples, speech: Stretches, language: str | None = None

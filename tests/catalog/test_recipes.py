@@ -6,13 +6,17 @@ import pytest
 
 from evicat.catalog.kit import Kit
 from evicat.catalog.recipes import load_recipe, recipe_text, shipped
+from evicat.catalog.weights import resolve
 from evicat.schemas.errors import RecipeError, UnknownNameError
 from evicat.schemas.recipe import ModelProfile, Profile
 
 TEACHER = "Qwen/Qwen3-VL-235B-A22B-Instruct"
+WHISPER = "large-v3"
 PROFILE = Profile(
     engines={"*": ModelProfile(engine="simulated")},
     endpoints={"text-embedding-3-large": "http://127.0.0.1:9/v1"},
+    # Other weights than these; which they are is not looked at here.
+    models={WHISPER: resolve("packaged:whisper-tiny.en", profile=Profile()).location},
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -52,3 +53,10 @@ def test_together_they_are_the_whole_text(text: str) -> None:
     found = sentences(text)
     assert re.sub(r"\s", "", "".join(found)) == re.sub(r"\s", "", text)
     assert all(each == each.strip() and each for each in found)
+
+
+@pytest.mark.parametrize("text", ["." * 20_000, "?!" * 10_000 + '"' * 10_000, "a" + "." * 20_000 + "b"])
+def test_a_run_of_marks_takes_no_longer_than_words_do(text: str) -> None:
+    started = time.process_time()
+    assert sentences(text) == [text]
+    assert time.process_time() - started < 3

@@ -27,10 +27,10 @@ from evicat.catalog.media.probe import probe
 from evicat.catalog.media.shot_windows import ShotWindows, Tiling
 from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.seeing import see
-from evicat.catalog.windows import most_windows, tiles
+from evicat.catalog.windows import tiles
 from evicat.schemas.entry import Outcome, WindowResult
 from evicat.schemas.errors import DecoderCrashedError, EngineDownError, RecipeError
-from evicat.schemas.recipe import Profile, Recipe, Scale, parse_toml
+from evicat.schemas.recipe import Profile, Recipe, parse_toml
 from evicat.schemas.span import US, Span
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
@@ -334,11 +334,6 @@ def test_the_bounds_are_part_of_the_producer_and_a_grid_is_what_it_was():
         facts = kit.local["local-shots"].options["shots"]
     assert facts["min_us"] == US // 2
     assert {"detector", "version", "threshold", "rate", "max_us"} < set(facts)
-
-
-def test_a_plan_counts_the_windows_that_are_possible():
-    scale = Scale(kind="local", policy="shots", min_seconds=2, describer="sight")
-    assert [most_windows(scale, round(seconds * US)) for seconds in (0, 1, 9)] == [0, 1, 4]
 
 
 def recipe(scales: str) -> Recipe:

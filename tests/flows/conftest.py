@@ -30,6 +30,14 @@ class Run:
     err: str
 
 
+@pytest.fixture(autouse=True)
+def own_probes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test remembers its own probes, and none in the user's cache folder."""
+    file = tmp_path_factory.mktemp("cache") / "probes.sqlite"
+    monkeypatch.setattr("evicat.flows.probes.CACHE_FILE", str(file))
+    return file
+
+
 @pytest.fixture(scope="session")
 def prefect_server() -> Iterator[None]:
     """One Prefect server for all flows that these tests run in their own process."""

@@ -168,7 +168,7 @@ class TestFrames:
         run = evicat("show", video, "-c", desk.catalog, "--frames", tmp_path / "frames")
         assert run.code == 0, run.err
         catalog = Catalog.open(str(desk.catalog))
-        cited = catalog.frames(video).to_dicts()
+        cited = catalog.cited_frames(video).to_dicts()
         written = sorted(path.name for path in (tmp_path / "frames").iterdir())
         assert written == sorted(f"{row['entry_id']}_{row['time_s']:013.6f}s.jpg" for row in cited)
         assert cited

@@ -70,7 +70,7 @@ def recording(monkeypatch):
     monkeypatch.setattr(RecordingEngine, "asked", [])
     monkeypatch.setattr(RecordingEngine, "refuses", ())
     monkeypatch.setattr(
-        kit, "open_engine", lambda model, profile: RecordingEngine(model, profile.engines["*"])
+        kit, "open_engine", lambda model, profile: RecordingEngine(model, profile.engines["*"], profile)
     )
     return RecordingEngine
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evicat.schemas.grid import CHUNK_US, chunks, windows
+from evicat.schemas.grid import CHUNK_US, chunks, count_windows, windows
 from evicat.schemas.span import US, Span
 
 LENGTHS = st.integers(min_value=US // 2, max_value=120 * US)
@@ -17,6 +17,7 @@ def test_windows_tile_the_timeline(duration: int, length: int) -> None:
     assert all(w.duration_us == length for w in grid[:-1])
     if grid:
         assert (grid[0].start_us, grid[-1].end_us) == (0, duration)
+    assert count_windows(duration, length) == len(grid)
 
 
 @given(DURATIONS, LENGTHS)

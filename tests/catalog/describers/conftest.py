@@ -57,7 +57,7 @@ class ScriptedEngine(Engine):
     name = "scripted"
 
     def __init__(self, *answers):
-        super().__init__(ModelRef(name="m"), ModelProfile(concurrency=3))
+        super().__init__(ModelRef(name="m"), ModelProfile(concurrency=3), Profile())
         self.answers = list(answers)
         self.asked = []
         self.checked = []

@@ -22,7 +22,7 @@ def test_a_scale_gets_its_describer_with_its_options():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UnknownNameError, match="unknown describer 'sigth'; known: digest, sight, vlm-local"):
+    with pytest.raises(UnknownNameError, match="unknown describer 'sigth'; known: detector, digest, sight"):
         describer_class("sigth")
 
 

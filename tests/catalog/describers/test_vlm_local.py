@@ -6,7 +6,14 @@ import pytest
 from evicat.catalog.describers.base import WindowInput
 from evicat.catalog.describers.chat import Domain, prompt_text
 from evicat.schemas.entry import FLAGS
-from evicat.schemas.errors import AnswerError, EngineDownError, RefusedError, RequestError, TruncatedError
+from evicat.schemas.errors import (
+    AnswerError,
+    EngineDownError,
+    RefusedError,
+    RequestError,
+    TooLongError,
+    TruncatedError,
+)
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile, Recipe, Scale
 from evicat.schemas.records import LocalRecord, SpeechSegment
@@ -239,6 +246,64 @@ def test_too_many_large_frames_are_cut_before_the_call_and_the_entry_says_so(des
     assert made.shown[0].time_s < 20 < 40 <= made.shown[-1].time_s
 
 
+def most(images, answer):
+    """Takes so many images in a request, and not one more."""
+
+    def reply(request):
+        too_many = len(request.pictures) > images
+        return TooLongError(f"at most {images} images") if too_many else answer
+
+    return reply
+
+
+def test_a_prompt_that_is_too_long_is_sent_once_more_with_half_the_frames(describer, window, local_answer):
+    """B34."""
+    at = {"changes": [{"t": t, "what": w} for t, w in (("2:01.8", "dark"), ("2:05.6", "light"))]}
+    server = most(7, local_answer(**at))
+    vlm = describer("vlm-local", server, server)
+    made = vlm.describe(window)
+    first, second = vlm.engine.asked
+    labels = [part for part in second.parts if isinstance(part, str)]
+    assert labels == ["Frame at 2:05.6:", "Frame at 2:13.1:", "Frame at 2:20.6:", "Frame at 2:28.1:"]
+    assert [isinstance(part, str) for part in second.parts] == [True, False] * 4
+    assert second.pictures == first.pictures[1::2]
+    assert [frame.time_us for frame in made.shown] == [frame.time_us for frame in window.frames[1::2]]
+    assert (made.flags, made.attempts) == (("frames_dropped",), 2)
+    assert made.message.startswith("4 of 8 frames were shown, at ")
+    assert made.message.endswith("asked again: at most 7 images")
+    assert made.record.changes == ("at 2:01.8: dark", "at 2:05.6: light")
+
+
+def test_a_prompt_that_stays_too_long_is_not_sent_a_third_time(describer, window, local_answer):
+    """B34."""
+    server = most(3, local_answer())
+    vlm = describer("vlm-local", server, server, "never")
+    with pytest.raises(TooLongError, match="at most 3 images") as error:
+        vlm.describe(window)
+    assert (error.value.attempts, vlm.engine.answers) == (2, ["never"])
+
+
+@pytest.mark.parametrize(("frames", "options"), [(1, {}), (3, {"min_frames": 2})])
+def test_a_prompt_that_is_too_long_with_the_fewest_frames_is_sent_once(
+    describer, window, local_answer, frames, options
+):
+    server = most(0, local_answer())
+    vlm = describer("vlm-local", server, **options)
+    with pytest.raises(TooLongError) as error:
+        vlm.describe(WindowInput(SPAN, frames=window.frames[:frames]))
+    assert error.value.attempts == 1
+
+
+def test_an_answer_that_was_cut_may_find_too_little_room_for_a_longer_one(describer, window, local_answer):
+    """A server counts the tokens of the answer into its context."""
+    no_room = TooLongError("maximum context length")
+    vlm = describer("vlm-local", ('{"objects": ["a', "length"), no_room, local_answer())
+    made = vlm.describe(window)
+    last = vlm.engine.asked[-1]
+    assert (len(last.pictures), last.max_tokens, last.parts[-1]) == (4, 2400, prompt_text("shorter"))
+    assert (made.attempts, made.flags) == (3, ("frames_dropped",))
+
+
 @pytest.mark.parametrize(("width", "height"), [(2048, 8), (2, 2), (1, 1), (8, 2048)])
 def test_odd_shapes_are_shown(describer, draw, local_answer, width, height):
     frames = draw.in_time([draw.picture(height=height, width=width)], start_us=SPAN.start_us)
@@ -271,7 +336,17 @@ def test_the_engine_is_checked_once_with_a_picture_and_the_real_schema(describer
     (request,) = vlm.engine.checked
     assert request.schema == vlm.schema
     assert request.pictures[0].jpeg[:2] == b"\xff\xd8"
+    assert len(request.pictures) == 8, "as many as the scale takes of a window"
     assert (vlm.slots, vlm.served_by) == (3, vlm.engine)
+
+
+def test_the_engine_is_checked_with_no_more_pictures_than_the_budget_lets_through(describer):
+    vlm = describer("vlm-local", max_frames=3)
+    vlm.check()
+    assert len(vlm.engine.checked[0].pictures) == 3
+    vlm = describer("vlm-local", max_frames=1, min_frames=2)
+    vlm.check()
+    assert len(vlm.engine.checked[0].pictures) == 2
 
 
 @pytest.mark.parametrize("domain", [name for name in Domain.__args__ if name])

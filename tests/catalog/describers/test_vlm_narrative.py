@@ -1,9 +1,14 @@
 """A longer window told by a vision-language model, with dialogue, past and cast."""
 
+import json
+import random
+import string
+
 import pytest
 
 from evicat.catalog.describers.base import Past, WindowInput
 from evicat.catalog.describers.cast import Seen, running_cast
+from evicat.catalog.tokens import text_tokens
 from evicat.schemas.entry import Entry
 from evicat.schemas.errors import AnswerError
 from evicat.schemas.records import CastMember, SpeechSegment
@@ -118,6 +123,33 @@ def test_endless_dialogue_is_cut_and_the_entry_says_so(describer, frames, told):
     assert '"line 0 ' in prompt(vlm)
     assert '"line 599 ' not in prompt(vlm)
     assert len(prompt(vlm)) < 3 * 16_384 / 2
+
+
+def test_a_story_of_many_long_windows_covers_each_of_them_within_its_bounds(describer, frames):
+    """B34: 500 windows of 300 words and 20 newcomers each; no prompt grows with what came before."""
+    windows = 500
+
+    def tell(number):
+        draw = random.Random(number)
+        words = ["".join(draw.choices(string.ascii_lowercase, k=7)) for _ in range(300)]
+        cast = [
+            {"name": f"{one} of {number}", "descriptor": " ".join(draw.sample(words, 20)), "formerly": ""}
+            for one in range(20)
+        ]
+        return json.dumps({"narrative": f"{number} {' '.join(words)}", "cast": cast})
+
+    vlm = describer("vlm-narrative", *map(tell, range(windows)))
+    past, prompts, packed = None, [], vlm.prepare(frames)
+    for number in range(windows):
+        span = Span(number * 60 * US, (number + 1) * 60 * US)
+        made = vlm.describe(WindowInput(span, frames=packed, past=past))
+        assert made.text.startswith(f"{number} ")
+        assert len(made.record.cast) == 20
+        past = Past(span, made.record.narrative, made.record.cast)
+        prompts.append(sum(map(text_tokens, vlm.engine.asked[-1].texts)))
+    assert len(vlm.engine.asked) == windows
+    assert max(prompts) <= vlm.options.max_prompt_tokens / 2
+    assert max(prompts[2:]) - min(prompts[2:]) < 100
 
 
 def test_without_frames_nothing_is_asked(describer):

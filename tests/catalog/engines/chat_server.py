@@ -44,6 +44,8 @@ class Settings:
     root: str | None = None
     """Where the list of models says that it is from; None: it does not say."""
     lists_models: bool = True
+    listed: dict[str, Any] | str | None = None
+    """Told in place of the list of models."""
     key: str = ""
     """Other keys are refused with 401; empty: all are taken."""
     latency_s: float = 0.0
@@ -57,6 +59,8 @@ class Settings:
     sees_images: bool = True
     """False: images are passed over without a word."""
     max_images: int = 10_000
+    too_many: str = "At most {0} image(s) may be provided in one prompt."
+    """What is said of more."""
     fields: dict[str, Any] = field(default_factory=dict)
     """Put into every answer, over its own."""
 
@@ -109,6 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.say(401, error(f"wrong key: {self.key}"))
         elif not settings.lists_models or self.path != "/v1/models":
             self.say(404, error("no such page"))
+        elif settings.listed is not None:
+            self.say(200, settings.listed)
         else:
             model = {"id": settings.model, "object": "model", "created": 0, "owned_by": "lab"}
             root = {} if settings.root is None else {"root": settings.root}
@@ -167,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not settings.takes_images and images:
             return settings.image_status, error("unsupported content")
         if len(images) > settings.max_images:
-            return 400, error(f"at most {settings.max_images} images may be provided in one request")
+            return 400, error(settings.too_many.format(settings.max_images))
         return 200, completion(body, settings)
 
     @property

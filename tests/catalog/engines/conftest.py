@@ -12,7 +12,7 @@ import pytest
 from evicat.catalog.engines.base import ChatRequest, Picture
 from evicat.catalog.engines.served import ServedEngine
 from evicat.schemas.identity import ModelRef
-from evicat.schemas.recipe import ModelProfile
+from evicat.schemas.recipe import ModelProfile, Profile
 
 _spec = importlib.util.spec_from_file_location(
     "evicat_chat_server", Path(__file__).with_name("chat_server.py")
@@ -35,8 +35,8 @@ def engine_for() -> Iterator[Callable[..., ServedEngine]]:
     made: list[ServedEngine] = []
 
     def make(endpoint: str, model: ModelRef | None = None, **where: object) -> ServedEngine:
-        profile = ModelProfile(endpoint=endpoint, **{"patience_seconds": 5, "timeout_seconds": 20} | where)
-        made.append(ServedEngine(model or ModelRef(name=MODEL), profile))
+        here = ModelProfile(endpoint=endpoint, **{"patience_seconds": 5, "timeout_seconds": 20} | where)
+        made.append(ServedEngine(model or ModelRef(name=MODEL), here, Profile()))
         return made[-1]
 
     yield make

@@ -121,7 +121,13 @@ class TestAnswers:
 
     def test_that_are_a_web_page_stop_the_run(self, server, engine, request_of) -> None:
         server.always = Fault(body="<html>Hello</html>", headers={"Content-Type": "text/html"})
-        with pytest.raises(UsageError, match=r"something else than chat; is /v1 missing\?"):
+        with pytest.raises(UsageError, match=r"something else than chat$"):
+            engine.submit(request_of()).result()
+
+    def test_that_are_a_web_page_tell_of_a_missing_v1(self, server, engine_for, request_of) -> None:
+        server.always = Fault(body="<html>Hello</html>", headers={"Content-Type": "text/html"})
+        engine = engine_for(server.url.removesuffix("/v1"))
+        with pytest.raises(UsageError, match=r"something else than chat; is /v1 missing at the end"):
             engine.submit(request_of()).result()
 
 

@@ -29,7 +29,8 @@ LOCAL = LocalRecord.model_json_schema()
 
 
 def _engine(concurrency: int = 4, **options: object) -> SimulatedEngine:
-    return SimulatedEngine(MODEL, ModelProfile(engine="simulated", concurrency=concurrency, options=options))
+    where = ModelProfile(engine="simulated", concurrency=concurrency, options=options)
+    return SimulatedEngine(MODEL, where, Profile())
 
 
 def _request(text: str = "what happens?", **changed: object) -> ChatRequest:

@@ -13,7 +13,9 @@ import pytest
 
 from evicat.catalog.media.clock import to_us
 from evicat.catalog.media.resets import ClockTrack, align
+from evicat.catalog.sound import listened_to
 from evicat.schemas.asset import Asset
+from evicat.schemas.recipe import SpeechOptions
 from evicat.schemas.span import US
 
 _spec = importlib.util.spec_from_file_location("evicat_test_films", Path(__file__).with_name("films.py"))
@@ -203,6 +205,26 @@ def test_a_clock_that_is_set_anew_goes_on(
     assert found.picture_error_us() <= FRAME_US
     assert found.click_error_us() <= SOUND_US
     assert asset.duration_us == pytest.approx(8 * US, abs=SOUND_US)
+
+
+def test_a_further_sound_track_goes_with_the_picture_too(
+    kit, film: Film, remux, pool, tmp_path: Path
+) -> None:
+    """It outlasts the picture of the first part, which the picture of the second part does not wait for."""
+    parts = []
+    for k in range(2):
+        longer = film(f"longer{k}.ts", first=100 * k, sound_seconds=5.35)
+        both = "-i {} -i {} -map 0:v -map 0:a -map 1:a"
+        parts.append(remux(f"both{k}.ts", both, film(f"part{k}.ts", first=100 * k), longer))
+    path = joined(tmp_path / "tracks.ts", *parts)
+    asset = kit.facts(path)
+    assert asset.flags == ("clock_reset",)
+    for number in range(2):
+        speech = SpeechOptions(transcriber="faster-whisper", model="any", audio_index=number)
+        found = films.find(path, listened_to(pool, path, asset, speech, timeout_s=60))
+        assert found.picture_error_us() <= FRAME_US
+        assert len(found.clicks_us) >= 13
+        assert found.click_error_us() <= SOUND_US
 
 
 def test_a_short_recording_twice_follows_itself(kit, film: Film, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from evicat.catalog.engines.base import ChatAnswer, ChatRequest, Engine
-from evicat.schemas.errors import AnswerError, RefusedError, TruncatedError, WindowError
+from evicat.schemas.errors import AnswerError, RefusedError, TooLongError, TruncatedError, WindowError
 
 from .answers import Answer, CutAnswerError, read_answer
 
@@ -30,6 +30,8 @@ class Asked(Generic[A]):
     attempts: int
     prompt_tokens: int
     completion_tokens: int
+    pictures: int = 0
+    """How many the request held that was answered."""
 
 
 @dataclass(slots=True)
@@ -48,6 +50,11 @@ class _Tries:
         self.completion_tokens += answer.completion_tokens
         self.raw = answer.text
 
+    def add_failed(self, error: WindowError) -> None:
+        self.attempts += error.attempts
+        self.prompt_tokens += error.prompt_tokens
+        self.completion_tokens += error.completion_tokens
+
     def failed(self, kind: type[WindowError], message: str) -> WindowError:
         return kind(
             message,
@@ -63,12 +70,14 @@ def ask(
     request: ChatRequest,
     answer: type[A],
     shorter: Callable[[ChatRequest], ChatRequest],
+    fewer: Callable[[ChatRequest], ChatRequest | None] = lambda _: None,
 ) -> Asked[A]:
-    """Ask at most three times.
+    """Ask at most four times.
 
     After an answer that was cut once more with room for twice as much, and with less asked for (``shorter``);
-    after one that does not fit or repeats itself once more with another temperature and seed. Every further
-    try keeps what was changed before it.
+    after one that does not fit or repeats itself once more with another temperature and seed; where the
+    prompt is too long or has too many images, once more with fewer of them (``fewer``; None: there are no
+    fewer). Every further try keeps what was changed before it.
 
     Raises:
         TruncatedError, AnswerError, RefusedError, RequestError: there is no answer; with what the model said
@@ -76,15 +85,18 @@ def ask(
         EngineDownError, UsageError: nothing can be asked any more.
     """
     tries = _Tries()
-    may_lengthen = may_vary = True
+    may_lengthen = may_vary = may_thin = True
     while True:
         try:
             said = engine.submit(request).result()
         except WindowError as error:
-            tries.attempts += error.attempts
-            tries.prompt_tokens += error.prompt_tokens
-            tries.completion_tokens += error.completion_tokens
-            raise tries.failed(type(error), str(error)) from error
+            tries.add_failed(error)
+            thinned = fewer(request) if may_thin and isinstance(error, TooLongError) else None
+            if thinned is None:
+                raise tries.failed(type(error), str(error)) from error
+            may_thin, request = False, thinned
+            tries.notes.append(str(error))
+            continue
         tries.add(said)
         try:
             made, is_cleaned = _read(said, answer, request)
@@ -104,7 +116,7 @@ def ask(
             tries.notes.append(str(error))
         else:
             cost = tries.attempts, tries.prompt_tokens, tries.completion_tokens
-            return Asked(made, is_cleaned, tuple(tries.notes), *cost)
+            return Asked(made, is_cleaned, tuple(tries.notes), *cost, len(request.pictures))
 
 
 def _read(said: ChatAnswer, answer: type[A], request: ChatRequest) -> tuple[A, bool]:

@@ -1,10 +1,11 @@
 """What counts as an answer (faults B32 and B33), and which times count (B35)."""
 
 import json
+import time
 
 import pytest
 
-from evicat.catalog.describers.answers import CutAnswerError, read_answer, repetition, schema_of
+from evicat.catalog.answers import CutAnswerError, read_answer, repetition, schema_of
 from evicat.catalog.describers.shown_times import ShownTimes
 from evicat.catalog.describers.vlm_local import LocalAnswer
 from evicat.catalog.describers.vlm_narrative import NarrativeAnswer
@@ -24,15 +25,42 @@ TOLD = '{"narrative": "She leaves.", "cast": []}'
         f"<think>Is it {{her}}?</think>{TOLD}",
         f"<think>\n</think>\n\n```json\n{TOLD}\n```",
         f"She may stay.</think>{TOLD}",
+        f"<think>a</think> <think>b</think>\n{TOLD}",
+        f"<think>The tag <think> begins it.</think>{TOLD}",
+        f"```JSON {TOLD}```",
     ],
 )
 def test_thoughts_and_fences_are_taken_off(text):
     assert read_answer(text, NarrativeAnswer)[0].narrative == "She leaves."
 
 
-def test_the_mark_of_thoughts_inside_the_json_is_text():
-    answer, _ = read_answer('{"narrative": "It reads </think> on a wall.", "cast": []}', NarrativeAnswer)
+@pytest.mark.parametrize("fence", ["", "```"])
+def test_the_mark_of_thoughts_inside_the_json_is_text(fence):
+    told = '{"narrative": "It reads </think> on a wall.", "cast": []}'
+    answer, _ = read_answer(f"{fence}{told}{fence}", NarrativeAnswer)
     assert "</think>" in answer.narrative
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * 200_000,
+        " " * 200_000 + "x",
+        "```json\n{" + "\n" * 200_000 + "x",
+        "</think>" * 50_000,
+        "<think>" * 50_000,
+        "`" * 200_000,
+        "[" * 200_000,
+        '{"a":' * 100_000,
+        "{" + ",".join(f'"k{number}": 1' for number in range(20_000)) + ', "k1": 1}',
+        json.dumps({"narrative": "word " * 200_000, "cast": []}),
+    ],
+)
+def test_a_flood_is_an_error_at_once(text):
+    started = time.process_time()
+    with pytest.raises(AnswerError):
+        read_answer(text, NarrativeAnswer)
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(
@@ -51,6 +79,10 @@ def test_the_mark_of_thoughts_inside_the_json_is_text():
         ('{"narrative": " ", "cast": []}', "blank"),
         ('{"narrative": NaN, "cast": []}', "NaN is not a number"),
         ("[" * 100_000, "not JSON"),
+        ('{"narrative": ' + "[" * 900 + "]" * 900 + "}", "nested too deeply"),
+        ('{"narrative": "a", "narrative": "b", "cast": []}', "the key 'narrative' stands in it twice"),
+        ('{"narrative": "...", "cast": []}', "holds no words"),
+        (json.dumps({"narrative": "No. " * 60, "cast": []}), "60 sentences, of which 1 differ"),
         (
             json.dumps({"narrative": "a", "cast": [{"name": "b", "descriptor": "", "formerly": ""}] * 21}),
             "cast: ",
@@ -83,8 +115,12 @@ def test_characters_that_no_text_may_hold_are_replaced():
     answer, is_cleaned = read_answer('{"narrative": "a\\u0000b\\ud83dc", "cast": []}', NarrativeAnswer)
     assert (answer.narrative, is_cleaned) == ("a\ufffdb\ufffdc", True)
     assert read_answer(TOLD, NarrativeAnswer)[1] is False
-    emoji, is_cleaned = read_answer('{"narrative": "\\ud83d\\ude00", "cast": []}', NarrativeAnswer)
-    assert (emoji.narrative, is_cleaned) == ("\U0001f600", False)
+    control, is_cleaned = read_answer(
+        '{"narrative": "a\\u001b[31mb\\u009bc\\td", "cast": []}', NarrativeAnswer
+    )
+    assert (control.narrative, is_cleaned) == ("a\ufffd[31mb\ufffdc\td", True)
+    emoji, is_cleaned = read_answer('{"narrative": "a \\ud83d\\ude00", "cast": []}', NarrativeAnswer)
+    assert (emoji.narrative, is_cleaned) == ("a \U0001f600", False)
 
 
 @pytest.mark.parametrize(
@@ -151,3 +187,8 @@ def test_times_are_brought_back_to_the_clock_of_the_frames():
     assert times.dropped == 0
     assert [times.read(t) for t in (3.0, 9999, -1, "2:75", "soon", "", 1e300, "1e3")] == [None] * 8
     assert times.dropped == 8
+
+
+def test_equal_verdicts_and_scores_are_no_repetition():
+    assert repetition({"visible": [True, True, True, True], "scores": [1, 1, 1, 0.5, 1]}) == ""
+    assert repetition({"visible": ["a door", "a door", "a door", "a door"]})

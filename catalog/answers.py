@@ -23,12 +23,17 @@ SAME_SENTENCE: Final = 3
 """Times that one sentence of four or more words may come in an answer."""
 SAME_ITEMS: Final = 0.5
 """Share of equal items from which a list of four or more is a loop."""
+MANY_SENTENCES: Final = 12
+"""So many sentences, of any length, are a loop where no more than a quarter of them differ."""
 
-_THOUGHTS: Final = re.compile(r"\A(?!\s*\{)\s*(?:<think>)?(?:(?!<think>).)*?</think>", re.DOTALL)
-_FENCED: Final = re.compile(r"\A```(?:json|JSON)?\s*\n?(.*?)\n?\s*```\Z", re.DOTALL)
+_BLANKS: Final = re.compile(r"\s*")
+_THOUGHT_ENDS: Final = "</think>"
+_FENCE: Final = "```"
 _SENTENCES: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
-_NOT_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
-_JSON: Final = json.JSONDecoder(parse_constant=lambda name: _no_number(name))
+_NOT_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_JSON: Final = json.JSONDecoder(
+    parse_constant=lambda name: _no_number(name), object_pairs_hook=lambda pairs: _each_once(pairs)
+)
 
 
 class Answer(BaseModel):
@@ -38,13 +43,13 @@ class Answer(BaseModel):
 
 
 def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError("it is blank")
+    if not any(map(str.isalnum, text)):
+        raise ValueError("it is blank" if not text.strip() else "it holds no words")
     return text
 
 
 FILLED: Final = AfterValidator(_filled)
-"""For a text that may not be blank."""
+"""For a text that has to say something: blanks and marks do not."""
 
 
 class CutAnswerError(AnswerError):
@@ -73,12 +78,20 @@ def _untitled(value: Any) -> Any:
 def read_answer(text: str, answer: type[A]) -> tuple[A, bool]:
     """The answer in ``text``, and whether characters had to be replaced that no text may hold.
 
-    A block of thoughts before it and a fence around it are taken off.
+    Blocks of thoughts before it and a fence around it are taken off. It takes time in proportion to the text,
+    whatever that holds.
 
     Raises:
         CutAnswerError: the text ends before the JSON does.
         AnswerError: it is not exactly one JSON object, breaks the schema, or repeats itself.
     """
+    try:
+        return _read(text, answer)
+    except RecursionError:
+        raise AnswerError("the answer is not JSON that can be read: it is nested too deeply") from None
+
+
+def _read(text: str, answer: type[A]) -> tuple[A, bool]:
     found = _object(text)
     cleaned = _cleaned(found)
     try:
@@ -95,11 +108,10 @@ def read_answer(text: str, answer: type[A]) -> tuple[A, bool]:
 
 def _object(text: str) -> dict[str, Any]:
     """The one JSON object that ``text`` is."""
-    bare = _THOUGHTS.sub("", text).strip()
+    bare = _without_thoughts(text)
     if bare.startswith("<think>"):
         raise CutAnswerError("the answer ends within the model's thoughts")
-    fenced = _FENCED.match(bare)
-    bare = fenced[1].strip() if fenced else bare.removeprefix("```json").strip()
+    bare = _without_fence(bare)
     if not bare:
         raise AnswerError("the answer is empty")
     try:
@@ -110,13 +122,46 @@ def _object(text: str) -> dict[str, Any]:
                 f"the answer ends before its JSON does, after {len(bare)} characters"
             ) from None
         raise AnswerError(f"the answer is not JSON: {error.msg} at character {error.pos}") from None
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise AnswerError(f"the answer is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise AnswerError(f"the answer is not a JSON object but {bare[:20]!r}")
     if bare[end:].strip():
         raise AnswerError(f"the answer goes on after its JSON object, with {bare[end:].strip()[:40]!r}")
     return value
+
+
+def _without_thoughts(text: str) -> str:
+    """What follows the blocks of thoughts; where the answer has begun, their mark is a part of it."""
+    at = _behind_blanks(text, 0)
+    while not text.startswith(("{", _FENCE), at):
+        end = text.find(_THOUGHT_ENDS, at)
+        if end < 0:
+            break
+        at = _behind_blanks(text, end + len(_THOUGHT_ENDS))
+    return text[at:].rstrip()
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+def _without_fence(text: str) -> str:
+    """What stands within a fence; a cut answer has none at its end."""
+    if not text.startswith(_FENCE):
+        return text
+    inner = text.removeprefix(_FENCE).removesuffix(_FENCE)
+    return inner[len("json") :].strip() if inner[: len("json")].casefold() == "json" else inner.strip()
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; which of two values under one key is meant is not guessed."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice[:40]!r} stands in it twice")
+    return made
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
@@ -129,7 +174,7 @@ def _no_number(name: str) -> float:
 
 
 def _cleaned(value: Any) -> Any:
-    """The same with lone surrogates and NUL replaced: neither can be stored as text."""
+    """The same without what is no text: lone surrogates, and characters that control a terminal."""
     if isinstance(value, str):
         return _NOT_TEXT.sub("\ufffd", value)
     if isinstance(value, list):
@@ -145,10 +190,15 @@ def repetition(value: Any) -> str:
         sentences = [part for part in _SENTENCES.split(text) if part]
         if loop := next(filter(is_loop, sentences), ""):
             return f"{loop[:60]!r} ..."
-        for words, times in Counter(map(words_of, sentences)).items():
+        told = Counter(map(words_of, sentences))
+        for words, times in told.items():
             if times > SAME_SENTENCE and len(words) >= 4:
                 return f"{times} times {' '.join(words)[:60]!r}"
+        if len(sentences) >= MANY_SENTENCES and 4 * len(told) <= len(sentences):
+            return f"{len(sentences)} sentences, of which {len(told)} differ"
     for items in _lists(value):
+        if all(isinstance(item, bool | int | float) for item in items):
+            continue  # verdicts and scores are often equal
         distinct = {json.dumps(item, sort_keys=True).casefold() for item in items}
         if len(items) >= 4 and len(distinct) <= SAME_ITEMS * len(items):
             return f"a list of {len(items)} has {len(distinct)} different items"
@@ -164,8 +214,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _lists(value: Any) -> Iterator[list[Any]]:
-    if isinstance(value, list):
-        yield value
+    if isinstance(value, list) and not all(isinstance(item, int | float) for item in value):
+        yield value  # the numbers of a box may be equal
     if isinstance(value, list | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _lists(item)
