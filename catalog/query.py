@@ -635,6 +635,12 @@ class Catalog:
             over_budget=over_budget,
         )
 
+    def quality(self, video: str | None = None, *, seed: int = 0) -> pl.DataFrame:
+        """The score card of each producer: :func:`evicat.catalog.quality.quality`."""
+        from evicat.catalog.quality import quality
+
+        return quality(self, video, seed=seed)
+
     def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
         """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
         where = both(self._shown.where(video=video, producer=producer).shared, "vector IS NOT NULL")

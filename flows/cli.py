@@ -453,6 +453,33 @@ def export(
 
 
 @app.command()
+def quality(
+    catalog: CatalogOption,
+    video: Annotated[str | None, typer.Option(help="Only of this video.")] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE=NUMBER",
+            help="At most (or, where more is better, at least) so much of it; repeatable. Else exit code 1.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Chooses the descriptions that are looked for again.")] = 0,
+    as_json: JsonOption = False,
+    at: AtOption = None,
+    view: ViewOption = None,
+) -> None:
+    """Measure what each producer wrote, without a model: failures, repeats, impossible times, bare sentences.
+
+    This finds what is broken, not what is wrong.
+    """
+    opened = _open(catalog, at=at, view=view)
+    from evicat.flows.quality import score
+
+    if not score(_console(), opened, video, gate or [], seed=seed, as_json=as_json):
+        raise typer.Exit(EXIT_BROKEN)
+
+
+@app.command()
 def activate(producers: ProducersArgument, catalog: CatalogOption) -> None:
     """Show what these producers made, in place of others of their kind and scale; all at once.
 
