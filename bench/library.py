@@ -54,6 +54,8 @@ class Layer:
     writes_entries: bool = False
     embeds: Producer | None = None
     dimensions: int = 0
+    clusters: int = 0
+    """Vectors lie about so many centres, as those of captions do; 0: anywhere."""
 
 
 def put_files(folder: Path, count: int, folders: int = 5) -> list[Path]:
@@ -149,9 +151,16 @@ def unit_of(asset: Asset, producer: Producer) -> Unit:
     )
 
 
-def directions(count: int, dimensions: int, random: np.random.Generator) -> Any:
-    """Random vectors of length 1, as float32 rows."""
+SPREAD = 0.05
+"""Standard deviation of each number about its centre: neighbours in 384 dimensions have cosines about 0.5."""
+
+
+def directions(count: int, dimensions: int, random: np.random.Generator, clusters: int = 0) -> Any:
+    """Random vectors of length 1, as float32 rows; of clusters, about the same centres at every call."""
     rows = random.standard_normal((count, dimensions), dtype=np.float32)
+    if clusters:
+        centres = directions(clusters, dimensions, np.random.default_rng(clusters))
+        rows = centres[random.integers(clusters, size=count)] + SPREAD * rows
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -169,7 +178,7 @@ def _layer_tables(
     if layer.embeds and layer.dimensions:
         sources = [unit_of(asset, layer.embeds) for asset in assets]
         name = vectors_table(embedder_id(layer.producer))
-        yield name, _vectors(units, sources, of_window, layer.dimensions, random)
+        yield name, _vectors(units, sources, of_window, layer, random)
 
 
 def _spans(duration_us: int, length_us: int) -> Any:
@@ -212,18 +221,18 @@ def _entries(units: list[Unit], spans: Any, random: np.random.Generator) -> pa.T
 
 
 def _vectors(
-    units: list[Unit], sources: list[Unit], spans: Any, dimensions: int, random: np.random.Generator
+    units: list[Unit], sources: list[Unit], spans: Any, layer: Layer, random: np.random.Generator
 ) -> pa.Table:
     ids = [entry_id(unit, start, 0) for unit in sources for start in spans[:, 0].tolist()]
-    numbers = pa.array(directions(len(ids), dimensions, random).ravel())
-    each = {"entry_id": ids, "vector": pa.FixedSizeListArray.from_arrays(numbers, dimensions)}
+    numbers = pa.array(directions(len(ids), layer.dimensions, random, layer.clusters).ravel())
+    each = {"entry_id": ids, "vector": pa.FixedSizeListArray.from_arrays(numbers, layer.dimensions)}
     of_span = {
         "start_s": spans[:, 0] / US,
         "end_s": spans[:, 1] / US,
         "window_start_us": spans[:, 0] // CHUNK_US * CHUNK_US,
     }
     of_unit = _of_units(sources) | {"embed_unit_id": [unit.unit_id for unit in units]}
-    return _table(vectors_schema(dimensions), of_unit, of_span, {}, len(units), len(spans), each)
+    return _table(vectors_schema(layer.dimensions), of_unit, of_span, {}, len(units), len(spans), each)
 
 
 def _of_units(units: list[Unit]) -> dict[str, list[str]]:

@@ -75,10 +75,11 @@ class Shown:
             self.entries(both(sql_in("entry_id", ids[at : at + _READ_TOGETHER]), where.entries))
             for at in range(0, len(ids), _READ_TOGETHER)
         ]
-        score = pl.col("entry_id").replace_strict(dict(scores), return_dtype=pl.Float64).alias("score")
+        rows = pl.concat(parts)
+        score = pl.Series("score", [scores[each] for each in rows["entry_id"].to_list()], pl.Float64)
         length = pl.col("end_s") - pl.col("start_s")
         by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
-        return pl.concat(parts).with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
+        return rows.with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table, lazily; of entries and vectors what the view shows."""
@@ -104,15 +105,29 @@ class Shown:
         return Asset.model_validate_json(facts[0]) if facts and facts[0] else None
 
     def named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-        video = (
-            pl.col("asset_id").replace_strict(self.names, default="", return_dtype=pl.String).alias("video")
-        )
+        """Rows with the name of their video, in the order of ``schema``."""
+        names = self.names
+        video = pl.Series("video", [names.get(each, "") for each in rows["asset_id"].to_list()], pl.String)
         return rows.with_columns(video).select(schema.names()).match_to_schema(schema)
+
+    @cached_property
+    def _all_names(self) -> pl.DataFrame:
+        """Every name that a video ever had."""
+        return self.read("names", "", ["name", "asset_id", "missing_since"])
+
+    @cached_property
+    def _named_so(self) -> dict[str, set[str]]:
+        """Assets by each of their names, and by their id."""
+        found: dict[str, set[str]] = {}
+        for name, asset_id in self._all_names.select("name", "asset_id").iter_rows():
+            found.setdefault(name, set()).add(asset_id)
+            found.setdefault(asset_id, set()).add(asset_id)
+        return found
 
     @cached_property
     def names(self) -> dict[str, str]:
         """First video name of every asset that is present."""
-        present = self.read("names").filter(pl.col("missing_since").is_null())
+        present = self._all_names.filter(pl.col("missing_since").is_null())
         names = present.sort("name", descending=True)
         return dict(zip(names["asset_id"].to_list(), names["name"].to_list(), strict=True))
 
@@ -138,14 +153,16 @@ class Shown:
         Raises:
             UsageError: no video has this name, or it is the end of several.
         """
-        names = self.read("names").select("name", "asset_id").unique()
-        exact = names.filter((pl.col("name") == video) | (pl.col("asset_id") == video))
-        found = exact if len(exact) else names.filter(pl.col("name").str.ends_with(f"/{video}"))
+        exact = self._named_so.get(video)
+        if exact:
+            return sorted(exact)
+        found = self._all_names.filter(pl.col("name").str.ends_with(f"/{video}"))
         ids = sorted(set(found["asset_id"].to_list()))
         if not ids:
-            raise UnknownNameError("video", video, sorted(set(names["name"].to_list()))[:20])
-        if len(ids) > 1 and not len(exact):
-            raise UsageError(f"{video!r} is the end of several: {', '.join(sorted(found['name'].to_list()))}")
+            raise UnknownNameError("video", video, sorted(set(self._all_names["name"].to_list()))[:20])
+        if len(ids) > 1:
+            names = sorted(set(found["name"].to_list()))
+            raise UsageError(f"{video!r} is the end of several: {', '.join(names)}")
         return ids
 
     def producer_id(self, beginning: str) -> str:
