@@ -57,7 +57,7 @@ class CutAnswerError(AnswerError):
 
 
 def schema_of(answer: type[Answer]) -> dict[str, Any]:
-    """The JSON schema that the engine is told, without the titles that pydantic makes up."""
+    """The JSON schema that the engine is told, without the titles and descriptions that pydantic adds."""
     schema = _untitled(answer.model_json_schema())
     if not isinstance(schema, dict):
         raise TypeError(f"the schema of {answer.__name__} is not an object")

@@ -1,4 +1,4 @@
-"""One window's question to an engine: asked again where the answer is cut or does not fit, each once."""
+"""One question to an engine: asked again where the answer is cut or does not fit, each once."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ def describe(job: Job, kit: Kit, describer: Describer[Any], unit: Unit, window: 
             update=facts | {"seconds": time.perf_counter() - started}
         )
     frames = window.frames if made.shown is None else made.shown
-    facts |= {
-        name: getattr(made, name) for name in ("message", "attempts", "prompt_tokens", "completion_tokens")
-    }
+    facts |= {name: getattr(made, name) for name in ("message", "further_calls", *COST)}
     facts["seconds"] = time.perf_counter() - started
     if made.record is None:
         return WindowResult(span=window.span, outcome=Outcome.EMPTY, **facts)

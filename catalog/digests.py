@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 from evicat.schemas.errors import UsageError
 from evicat.schemas.model import Model
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Formats = tuple[frozenset[str], ...]
 """Suffixes of weights, format by format; a loader reads the first that is there."""
@@ -150,7 +150,7 @@ class _DigestCache:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            logger.warning("cannot read %s (%s): weights are hashed again", self._path, error)
+            log.warning("cannot read %s (%s): weights are hashed again", self._path, error)
 
     def sha256(self, path: Path) -> str:
         path = path.resolve()
@@ -180,4 +180,4 @@ class _DigestCache:
             part.write_bytes(_Known.dump_json(self._known, indent=1))
             part.replace(self._path)
         except OSError as error:
-            logger.warning("cannot write %s (%s): weights are hashed again next time", self._path, error)
+            log.warning("cannot write %s (%s): weights are hashed again next time", self._path, error)

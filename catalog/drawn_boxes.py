@@ -15,7 +15,7 @@ Image = npt.NDArray[np.uint8]
 COLOURS: Final = ((0, 230, 0), (255, 0, 255), (0, 200, 255), (255, 160, 0), (255, 255, 0), (90, 90, 255))
 """One for each name, again and again."""
 LINES: Final = 400
-"""So many times as wide as a line is a picture, at least."""
+"""Lines are one pixel wide for each so many of the picture's width, at least one."""
 
 
 def draw_boxes(image: Image, boxes: Iterable[ObjectBox]) -> Image:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from evicat.catalog.digests import FORMATS, Formats, counted, files_of, holds_weights
-from evicat.schemas.errors import UsageError
+from evicat.schemas.errors import UsageError, first_line
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10.0
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
@@ -63,7 +63,7 @@ def _told_names(repository: str, revision: str | None) -> list[str] | None:
     except (ConnectError, TimeoutException, HfHubHTTPError) as error:
         if isinstance(error, HfHubHTTPError) and _is_refusal(error.response.status_code):
             raise  # it was reached, and said no
-        logger.warning("the model hub cannot be reached (%s): %s is taken from its cache", error, repository)
+        log.warning("the model hub cannot be reached (%s): %s is taken from its cache", error, repository)
         return None
 
 
@@ -130,5 +130,4 @@ def _refuse(repository: str, known_as: str, revision: str, why: str, error: Exce
             mend = "write another revision into the recipe"
         case _:
             mend = "try again later, or name a local folder under [models] of the profile"
-    said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    raise UsageError(f"{model} cannot be had from the model hub: {said}; {mend}") from error
+    raise UsageError(f"{model} cannot be had from the model hub: {first_line(error)}; {mend}") from error

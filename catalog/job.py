@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,21 +41,15 @@ class Job:
 
     @cached_property
     def local(self) -> dict[str, Unit]:
-        """One that shows frames has no unit without a picture stream."""
-        made = {n: _unit(self.asset, made, self._read_by(made)) for n, made in self.kit.local.items()}
-        return {name: unit for name, unit in made.items() if self._can_show(name)}
+        return self._of_scales(self.kit.local)
 
     @cached_property
     def narrative(self) -> dict[str, Unit]:
-        """One that shows frames has no unit without a picture stream."""
-        made = {n: _unit(self.asset, made, self.inputs_hash) for n, made in self.kit.narrative.items()}
-        return {name: unit for name, unit in made.items() if self._can_show(name)}
+        return self._of_scales(self.kit.narrative)
 
     @cached_property
     def objects(self) -> dict[str, Unit]:
-        """One that shows frames has no unit without a picture stream."""
-        made = {n: _unit(self.asset, made, self._read_by(made)) for n, made in self.kit.objects.items()}
-        return {name: unit for name, unit in made.items() if self._can_show(name)}
+        return self._of_scales(self.kit.objects)
 
     @cached_property
     def support(self) -> Unit | None:
@@ -94,6 +88,14 @@ class Job:
             return True
         wanted = [*self.units, self.support, *(self.embedding(kit, unit) for unit in self.units)]
         return all(sink.is_complete(unit) for unit in wanted if unit is not None)
+
+    def _of_scales(self, producers: Mapping[str, Producer]) -> dict[str, Unit]:
+        """Units by scale; one that shows frames has none without a picture stream."""
+        return {
+            scale: _unit(self.asset, producer, self._read_by(producer))
+            for scale, producer in producers.items()
+            if self._can_show(scale)
+        }
 
     def _can_show(self, scale: str) -> bool:
         return self.asset.video is not None or "frames" not in self.kit.describers[scale].reads

@@ -22,7 +22,7 @@ import polars as pl
 from evicat.catalog.cast import cast_frame
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.media_files import MediaFiles
-from evicat.catalog.reading import hits, serialize
+from evicat.catalog.reading import arguments, ask_sql, hits, serialize
 from evicat.catalog.reading.columns import (
     CITED_FRAME_SCHEMA,
     ENTRY_SCHEMA,
@@ -78,7 +78,7 @@ class Catalog:
         self._uri, self._at = uri, at
 
     @classmethod
-    def open(cls, uri: str, profile: Profile | None = None, *, at: str | None = None) -> Catalog:
+    def open(cls, uri: str, profile: Profile | None = None, *, at: str | int | None = None) -> Catalog:
         """Open for reading; nothing is created or changed.
 
         Args:
@@ -88,6 +88,7 @@ class Catalog:
             CatalogError: there is no catalog, or it is of a newer schema.
             UnknownNameError: there is no such snapshot or head.
         """
+        at = None if at is None else str(at)
         reader = Reader.open(uri) if at is None else reader_at(uri, at)
         return cls(reader, profile or Profile(), uri=str(uri), at=at)
 
@@ -132,11 +133,11 @@ class Catalog:
 
     def only(self, entry_ids: Collection[str]) -> Catalog:
         """Through this view, but nothing else than these entries (cited-only; ASSEMBLE, App. G)."""
-        return self._through(self._shown.view.keeping(entry_ids))
+        return self._through(self._shown.view.keeping(arguments.entry_ids(entry_ids)))
 
     def without(self, entry_ids: Collection[str]) -> Catalog:
         """Through this view, without these entries (remove-cited)."""
-        return self._through(self._shown.view.removing(entry_ids))
+        return self._through(self._shown.view.removing(arguments.entry_ids(entry_ids)))
 
     def without_random(self, cited: Collection[str], *, seed: int, video: str | None = None) -> Catalog:
         """Without as many entries at random that are like the cited ones in duration and length of text.
@@ -144,7 +145,7 @@ class Catalog:
         Chosen among narratives and local entries of ``video``; see :func:`~.reading.views.matched_removal`.
         """
         shown = self.entries(video, kind=["narrative", "local"])
-        return self.without(matched_removal(shown, cited, seed=seed))
+        return self.without(matched_removal(shown, arguments.entry_ids(cited), seed=seed))
 
     def _through(self, view: View) -> Catalog:
         return Catalog(self._shown.reader, self._profile, view, uri=self._uri, at=self._at)
@@ -231,7 +232,7 @@ class Catalog:
         Raises:
             UsageError: there is none of this id.
         """
-        found = self._shown.entry(entry_id)
+        found = self._shown.entry(arguments.words("entry", entry_id))
         if found is None:
             raise UsageError(f"no entry of this catalog has the id {entry_id!r}; `entries` lists them")
         return found
@@ -254,9 +255,7 @@ class Catalog:
 
         Itself included, in time order.
         """
-        for name, seconds in (("before", before), ("after", after)):
-            if not seconds >= 0:
-                raise UsageError(f"{name} must be at least 0 seconds, got {seconds}")
+        before, after = arguments.seconds("before", before), arguments.seconds("after", after)
         entry = self.entry(entry_id)
         span = (max(0.0, entry["start_s"] - before), entry["end_s"] + after)
         return self.overlapping(entry["asset_id"], span, kind=kind)
@@ -280,18 +279,12 @@ class Catalog:
         return self._shown.reader.dataset(table).raw
 
     def sql(self, query: str) -> pl.DataFrame:
-        """The answer of a ``SELECT`` over the catalog's tables, by polars; nothing can be written.
+        """The answer of a ``SELECT`` over the catalog's tables, by polars; no file is read, none written.
 
         Raises:
-            UsageError: the query cannot be understood, or is not a ``SELECT``.
+            UsageError: the query cannot be understood, or is not a ``SELECT`` over these tables.
         """
-        if not query.lstrip().lower().startswith(("select", "with")):
-            raise UsageError("only SELECT is answered: a catalog is not changed by SQL")
-        context = pl.SQLContext({name: self.scan(name) for name in self._shown.reader.names()})
-        try:
-            return context.execute(query, eager=True)
-        except (pl.exceptions.PolarsError, ValueError) as error:
-            raise UsageError(f"this SQL cannot be answered: {error}") from None
+        return ask_sql.answer(query, {name: self.scan(name) for name in self._shown.reader.names()})
 
     # Search
 
@@ -329,8 +322,8 @@ class Catalog:
             UsageError: unknown names, a limit or vector that does not fit, or a catalog without vectors that
                 is asked for them.
         """
-        if not 1 <= limit <= MOST:
-            raise UsageError(f"limit must be from 1 to {MOST}, got {limit}")
+        limit = arguments.whole("limit", limit, 1, MOST)
+        query = arguments.words("query", query)
         mode = mode or ("vector" if vector is not None and not query.strip() else "hybrid")
         asked = Query(query, mode, vector)
         where = self._shown.where(
@@ -356,6 +349,7 @@ class Catalog:
 
     def moments(self, query: str = "", *, gap: float = 0.0, limit: int = 10, **filters_: Any) -> pl.DataFrame:
         """:meth:`search`, with hits of one video at most ``gap`` seconds apart made into one span."""
+        limit = arguments.whole("limit", limit, 1, MOST)
         found = self.search(query, limit=min(MOST, limit * CANDIDATES), **filters_)
         return hits.moments(found, gap).head(limit)
 
@@ -365,7 +359,7 @@ class Catalog:
         What stands in double quotes has to be there word for word. The filters are those of :meth:`entries`.
         """
         where = self._shown.where(**filters_)
-        ids = self._shown.searcher.with_every_word(text, where)
+        ids = self._shown.searcher.with_every_word(arguments.words("text", text), where)
         return (
             self._shown.hits(dict.fromkeys(ids, 1.0), where)
             .select(ENTRY_SCHEMA.names())
@@ -520,7 +514,7 @@ class Catalog:
 
     def _stretch(self, of: str, between: Between | None) -> tuple[str, Span, dict[str, Any] | None]:
         """The asset and span that an entry, or a video and a span, mean; and the entry."""
-        entry = self._shown.entry(of) if between is None else None
+        entry = self._shown.entry(arguments.words("of", of)) if between is None else None
         if entry:
             return entry["asset_id"], Span.from_seconds(entry["start_s"], entry["end_s"]), entry
         asset_id = self._one_asset(of)
@@ -560,7 +554,8 @@ class Catalog:
 
         asset_id = self._one_asset(video)
         length_us = self._media.duration_us(asset_id)
-        if not 0 <= time < length_us / US:
+        time = arguments.seconds("time", time)
+        if not time < length_us / US:
             raise UsageError(f"time must be from 0 to {length_us / US:g} s, got {time:g}")
         at_us = round(time * US)
         frames = self._media.of_span(asset_id, Span(0, at_us + 1), (at_us,), None, media_roots)

@@ -13,7 +13,6 @@ from evicat.catalog.estimate import Estimate
 from evicat.catalog.query import Catalog
 from evicat.catalog.recipes import load_profile
 from evicat.flows.measured import Measured
-from evicat.flows.plan import SAMPLE_UNITS
 from evicat.schemas.errors import UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.model import Model
@@ -54,7 +53,7 @@ class Rate(Model):
         )
 
 
-class Spent(Model):
+class ProducerCost(Model):
     """What one producer took."""
 
     producer_id: str
@@ -89,7 +88,7 @@ class Cost(Model):
 
     catalog: str
     videos: int
-    producers: tuple[Spent, ...]
+    producers: tuple[ProducerCost, ...]
     rates: tuple[Rate, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -153,21 +152,21 @@ def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _spent(measured: Measured, row: dict[str, Any]) -> Spent:
+def _spent(measured: Measured, row: dict[str, Any]) -> ProducerCost:
     producer = measured.producers[row["producer_id"]]
     planned = None
     if row["prompt_tokens"] and (estimate := estimate_of(producer)):
-        expected, taken = measured.expected(producer, estimate, SAMPLE_UNITS)
+        expected, taken = measured.expected(producer, estimate)
         if taken.prompt_tokens:
             planned = expected.prompt_tokens / taken.prompt_tokens
-    return Spent(
+    return ProducerCost(
         kind=producer.kind,
         scale=producer.scale,
         component=producer.component,
         model=producer.model.name if producer.model else "",
         planned_ratio=planned,
         planned_prompt_tokens=None if planned is None else round(planned * row["prompt_tokens"]),
-        **{name: row[name] for name in Spent.model_fields if name in row},
+        **{name: row[name] for name in ProducerCost.model_fields if name in row},
     )
 
 
@@ -224,7 +223,12 @@ class _PerToken:
 
 
 def _models(measured: Measured) -> pl.DataFrame:
-    rows = [(key, each.model.name) for key, each in measured.producers.items() if each.model]
+    """The model of each producer; none of one that checks crops: what it took holds what that took."""
+    rows = [
+        (key, each.model.name)
+        for key, each in measured.producers.items()
+        if each.model and not each.options.get("describer", {}).get("check_crop")
+    ]
     return pl.DataFrame(rows, {"producer_id": pl.String, "model": pl.String}, orient="row")
 
 

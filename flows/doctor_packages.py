@@ -17,9 +17,11 @@ EXTRAS = {
     "offline": "small weights for speech (Whisper tiny.en) and search (MiniLM): no download",
     "decord": "a second decoder",
     "whisper": "OpenAI's own Whisper as a transcriber",
-    "openai": "transcribers and embedders behind a server that speaks OpenAI's protocol",
+    "openai": "chat models, transcribers and embedders behind a server that speaks OpenAI's protocol",
     "transformers": "vision-language and text models in this process",
     "vllm": "the same at full speed on a GPU, in an environment of its own",
+    "notebook": "other engines over the tables, in notebooks",
+    "train": "reading exports for training",
     "dev": "what tests, checks and benchmarks need",
 }
 """What each extra is for."""

@@ -388,7 +388,7 @@ class _Run:
                 self._tell("advanced", scale, rest)
 
     def _on_result(self, unit: Unit, result: WindowResult) -> None:
-        self.gate.count_repeated(result.attempts - 1)
+        self.gate.count_further(result.attempts - 1 + result.further_calls)
         self.summary.add_result(unit, result)
         seconds = result.span.duration_us / US
         with self._lock:

@@ -14,8 +14,8 @@ class Limits(Model):
     """Bounds of one run; None: no bound. What was begun is finished, so nothing is paid for twice."""
 
     max_calls: int | None = Field(default=None, ge=1)
-    """Calls of models for windows; those that repeat one with a changed request count, but are not held back.
-    What proves at the start that a model can be asked does not count."""
+    """Calls of models for windows. Those that repeat one with a changed request, or check boxes, count, but
+    are not held back. What proves at the start that a model can be asked does not count."""
     max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Hours since the start of the run, after which nothing is begun."""
     limit_windows: int | None = Field(default=None, ge=1)
@@ -54,7 +54,7 @@ class Gate:
             self._windows += 1
             self._calls += 1
 
-    def count_repeated(self, calls: int) -> None:
+    def count_further(self, calls: int) -> None:
         """``calls`` more were made for a window that had been admitted."""
         with self._lock:
             self._calls += calls

@@ -22,6 +22,8 @@ _SUMS = (
     *("windows", "asked", "prompt_tokens", "output_tokens"),
     *("seconds", "video_seconds", "video_work_seconds"),
 )
+SAMPLE_UNITS = 200
+"""So many units of a producer tell how far a plan is off."""
 ENOUGH = 8
 """Of fewer answers the mean length is no measure."""
 FEW = 1_000
@@ -95,12 +97,10 @@ class Measured:
         taken = _total(pl.concat(units)) if units else None
         return taken if taken and taken.windows else None
 
-    def expected(
-        self, producer: Producer, estimate: Estimate, most_units: int | None = None
-    ) -> tuple[Expected, Taken]:
-        """What a plan would have said of windows that a producer has made, and what these took."""
+    def expected(self, producer: Producer, estimate: Estimate) -> tuple[Expected, Taken]:
+        """What a plan would have said of a sample of what a producer has made, and what that took."""
         units = self._by_producer.get(producer.producer_id, self._units.clear())
-        units = units.filter(pl.col("asked") > 0).sort("asset_id").head(most_units or len(units))
+        units = units.filter(pl.col("asked") > 0).sort("asset_id").head(SAMPLE_UNITS)
         facts = dict(self._read("videos", ["asset_id", "facts"], _these(units)).iter_rows())
         dialogue = self.dialogue if estimate.hears else {}
         total = Expected()
@@ -110,9 +110,9 @@ class Measured:
             total = Expected(*(a + b for a, b in zip(astuple(total), astuple(each), strict=True)))
         return total, _total(units)
 
-    def prompt_ratio(self, producer: Producer, estimate: Estimate, most_units: int) -> float | None:
+    def prompt_ratio(self, producer: Producer, estimate: Estimate) -> float | None:
         """Prompt tokens that a producer took for each that a plan would have said; None: it took none."""
-        expected, taken = self.expected(producer, estimate, most_units)
+        expected, taken = self.expected(producer, estimate)
         if not taken.prompt_tokens or not expected.prompt_tokens:
             return None
         return taken.prompt_tokens / expected.prompt_tokens

@@ -40,8 +40,6 @@ from evicat.storage.store import Store
 
 BYTES_PER_ENTRY = 4_000
 """On disk, with its vector, its ledger rows and indexes, where a catalog has not told: as of `default`."""
-SAMPLE_UNITS = 200
-"""So many units of a producer tell how far the formula of prompt tokens is off."""
 Known = dict[str, tuple[Asset, list[Source]]]
 """Assets by their ids, each with the files that it has."""
 Basis = Literal["", "formula", "measured", "assumed", "rate"]
@@ -196,6 +194,7 @@ class _Planner:
         self._entries = 0.0
         self._assumed: set[str] = set()
         """Assets whose dialogue is assumed, where that matters."""
+        self._warnings: list[str] = []
         self._found: dict[str, Any] = {"assets": 0, "unchanged": 0, "video_seconds": 0.0}
 
     def plan(self) -> WorkPlan:
@@ -218,7 +217,7 @@ class _Planner:
             retried=tuple(retried),
             problems=tuple(self._request.problems),
             wall_seconds=hours.wall_seconds,
-            notes=(*self._notes(), *hours.notes),
+            notes=(*self._warnings, *self._notes(), *hours.notes),
             **self._disk(),
             **self._found,
         )
@@ -253,7 +252,7 @@ class _Planner:
         return self._store.known_asset_id(source.own_root.root_id, source.place, stamp, source.clip)
 
     def _look_at(self, new: list[Source]) -> Any:
-        return look_at(new, self._kit, self._sizes, self._tell) if new else ()
+        return look_at(new, self._kit, self._sizes, self._tell, self._warnings.append) if new else ()
 
     def _job(self, asset: Asset, sources: list[Source]) -> Job:
         first, places = sources[0], sorted(source.path for source in sources)
@@ -374,7 +373,7 @@ class _Planner:
             prompt, output = counts.prompt_tokens * prompt_ratio, counts.output_tokens * output_ratio
             longest = counts.longest.prompt_tokens * prompt_ratio, counts.longest.output_tokens * output_ratio
             spent = hours.add(producer, counts.windows, counts.video_seconds, (prompt, output), longest)
-            facts = producer.model_dump(include={"producer_id", "kind", "scale", "component"})
+            facts = producer.model_dump(include={"kind", "scale", "component"})
             work.append(
                 PlannedWork(
                     **facts,
@@ -403,7 +402,7 @@ class _Planner:
             output = taken.output_per_window * counts.windows / counts.output_tokens
             basis["output_basis"] = "measured"
         estimate = self._estimates[producer.scale]
-        if self._measured and (ratio := self._measured.prompt_ratio(producer, estimate, SAMPLE_UNITS)):
+        if self._measured and (ratio := self._measured.prompt_ratio(producer, estimate)):
             prompt = ratio
             basis["prompt_basis"] = "measured"
         return prompt, output, basis

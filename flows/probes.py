@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from evicat.catalog.build import probe
 from evicat.catalog.kit import Kit
@@ -64,7 +65,7 @@ class ProbeCache:
         """That of the user's cache folder; and why nothing is kept, where the folder cannot be written."""
         from platformdirs import user_cache_path
 
-        folder = user_cache_path("evicat")
+        folder = user_cache_path("evicat", appauthor=False)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -89,7 +90,11 @@ class ProbeCache:
         ).fetchone()
         if row is None:
             return None
-        return Probed(source, Asset.model_validate_json(row[0]) if row[0] else None, row[1])
+        try:
+            asset = Asset.model_validate_json(row[0]) if row[0] else None
+        except ValidationError:  # of a checkout of the same release in which an asset has other facts
+            return None
+        return Probed(source, asset, row[1])
 
     def put(self, found: Probed, stamp: FileStamp) -> None:
         facts = found.asset.model_dump_json() if found.asset else ""
@@ -122,15 +127,16 @@ def _text(stamp: FileStamp) -> str:
 
 
 def look_at(
-    sources: Collection[Source], kit: Kit, known_sizes: Collection[int], tell: Progress
+    sources: Collection[Source], kit: Kit, known_sizes: Collection[int], tell: Progress, warn: Progress
 ) -> Iterator[Probed]:
     """Facts of files, in no certain order; ``asset_id`` is the file's own only where another may be its copy.
 
     A file is hashed only if another one, or one of ``known_sizes`` that the catalog has, is of its size.
+    ``tell`` hears how far it has come, ``warn`` that the next plan has to probe again.
     """
     cache, why_not = ProbeCache.of_user()
     if why_not:
-        tell(why_not)
+        warn(why_not)
     with closing(cache), cache.usable():
         stamps: dict[Source, FileStamp] = {}
         for source in sources:
@@ -205,7 +211,7 @@ def _file_ids(
     ids = {path: known for path, stamp in doubtful.items() if (known := cache.hash_of(path, stamp))}
     missing = [path for path in doubtful if path not in ids]
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hash") as pool:
-        futures = {pool.submit(partial(hash_file, path)): path for path in missing}
+        futures = {pool.submit(hash_file, path): path for path in missing}
         for number, future in enumerate(as_completed(futures), start=1):
             tell(f"Comparing files of one size: {number} of {len(missing)}")
             path = futures[future]

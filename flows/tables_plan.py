@@ -11,7 +11,7 @@ from rich.table import Table
 from evicat.storage.tables import EMBEDDING
 
 if TYPE_CHECKING:
-    from evicat.flows.cost import Cost, Spent
+    from evicat.flows.cost import Cost, ProducerCost
     from evicat.flows.plan import PlannedWork, WorkPlan
 
 UNREADABLE = 10
@@ -121,15 +121,15 @@ def cost(console: Console, spent: Cost) -> None:
         console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
 
 
-def _spent_rows(spent: Cost) -> list[list[Spent]]:
-    rows: dict[tuple[str, ...], list[Spent]] = {}
+def _spent_rows(spent: Cost) -> list[list[ProducerCost]]:
+    rows: dict[tuple[str, ...], list[ProducerCost]] = {}
     for each in spent.producers:
         own = each.scale if each.kind == EMBEDDING else each.producer_id
         rows.setdefault((own, each.component, each.model), []).append(each)
     return list(rows.values())
 
 
-def _print_spent(console: Console, title: str, rows: list[list[Spent]], *, hourly: bool) -> None:
+def _print_spent(console: Console, title: str, rows: list[list[ProducerCost]], *, hourly: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(title, no_wrap=True)
     table.add_column("producer", overflow="fold")
@@ -147,7 +147,7 @@ def _print_spent(console: Console, title: str, rows: list[list[Spent]], *, hourl
     console.print(table)
 
 
-def _hourly(row: list[Spent]) -> list[str]:
+def _hourly(row: list[ProducerCost]) -> list[str]:
     attempts, prompt, output, seconds = (
         sum(one.per_hour(name) for one in row)
         for name in ("attempts", "prompt_tokens", "output_tokens", "seconds")
@@ -155,7 +155,7 @@ def _hourly(row: list[Spent]) -> list[str]:
     return [count(attempts), f"{count(prompt)}/{count(output)}" if prompt else "", length(seconds)]
 
 
-def _in_all(row: list[Spent], has_failed: bool) -> list[str]:
+def _in_all(row: list[ProducerCost], has_failed: bool) -> list[str]:
     windows, failed, attempts, prompt, output, seconds = (
         sum(getattr(one, name) for one in row)
         for name in ("windows", "failed", "attempts", "prompt_tokens", "output_tokens", "seconds")

@@ -187,6 +187,9 @@ class WindowResult(Model):
     raw: str = ""
     """What the model answered where no entry could be made of it; kept for audit, never shown as evidence."""
     attempts: int = 1
+    further_calls: int = 0
+    """Calls of models beside the attempts, such as those that check boxes. Limits of a run count them; the
+    ledger holds what they took among the tokens, and not their number."""
     seconds: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -134,3 +134,9 @@ class DiskFullError(EvicatError):
 
 class IntegrityError(EvicatError):
     """Stored data contradicts itself."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, in one line without a full stop, to stand in a message of ours."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:400].rstrip(".")

@@ -139,7 +139,7 @@ def test_every_command_is_shown_somewhere() -> None:
     assert not unseen
 
 
-OF_OTHERS = {"--help", "--limit-mm-per-prompt"}
+OF_OTHERS = {"--help", "--limit-mm-per-prompt", "--max-model-len"}
 """Options of every command, and of servers that the guides tell how to start."""
 
 

@@ -61,7 +61,10 @@ class Description:
     is_partial: bool = False
     """Whether a part of the window was not looked at."""
     attempts: int = 1
+    further_calls: int = 0
+    """Calls of models beside the attempts at this description, such as those that check boxes."""
     prompt_tokens: int = 0
+    """Of all calls together, and so are the next."""
     completion_tokens: int = 0
 
 

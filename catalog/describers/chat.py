@@ -50,7 +50,7 @@ class ChatOptions(NamedModel):
     """A note on the kind of video that is added to the prompt; empty: none."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Randomness of the answers."""
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63 - 1)
     """Seed of the sampling, for engines that take one."""
     max_tokens: int = Field(default=1200, ge=64, le=32_768)
     """Tokens of an answer; one that is cut is asked for once more, with twice as many and in fewer words."""
@@ -83,8 +83,9 @@ class Made:
     text: str
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    further_calls: int = 0
+    """Further questions that it took; the tokens are those of these."""
     prompt_tokens: int = 0
-    """Of further questions that it took."""
     completion_tokens: int = 0
 
 
@@ -211,6 +212,7 @@ class ChatDescriber(Describer[OptionsT], Generic[OptionsT, A]):
             message="; ".join((*told.notes, *notes, *made.notes, *again)),
             shown=shown,
             attempts=asked.attempts,
+            further_calls=made.further_calls,
             prompt_tokens=asked.prompt_tokens + made.prompt_tokens,
             completion_tokens=asked.completion_tokens + made.completion_tokens,
         )

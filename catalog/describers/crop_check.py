@@ -56,8 +56,19 @@ class Checked:
 
     boxes: tuple[ObjectBox, ...]
     dropped: Dropped
+    calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What came of the question about one box."""
+
+    why_dropped: Reason | None
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class CropCheck:
@@ -105,20 +116,21 @@ class CropCheck:
         with ThreadPoolExecutor(min(len(boxes), self.engine.slots)) as pool:
             verdicts = list(pool.map(lambda box: self._verdict(box, frames[to_us(box.time_s)]), boxes))
         return Checked(
-            boxes=tuple(box for box, (why, *_) in zip(boxes, verdicts, strict=True) if why is None),
-            dropped=Counter(why for why, *_ in verdicts if why is not None),
-            prompt_tokens=sum(verdict[1] for verdict in verdicts),
-            completion_tokens=sum(verdict[2] for verdict in verdicts),
+            boxes=tuple(box for box, one in zip(boxes, verdicts, strict=True) if one.why_dropped is None),
+            dropped=Counter(one.why_dropped for one in verdicts if one.why_dropped is not None),
+            calls=sum(one.calls for one in verdicts),
+            prompt_tokens=sum(one.prompt_tokens for one in verdicts),
+            completion_tokens=sum(one.completion_tokens for one in verdicts),
         )
 
-    def _verdict(self, box: ObjectBox, frame: Frame) -> tuple[Reason | None, int, int]:
-        """Why the box is dropped, None: it is not; tokens of the prompt and of the answer."""
+    def _verdict(self, box: ObjectBox, frame: Frame) -> _Verdict:
         request = self._request(crop(frame, box, self.options.margin), box.name)
         try:
             asked = ask(self.engine, request, CropAnswer, lambda same: same)
         except WindowError as error:
-            return "unanswered", error.prompt_tokens, error.completion_tokens
-        return None if asked.answer.shows else "refused", asked.prompt_tokens, asked.completion_tokens
+            return _Verdict("unanswered", error.attempts, error.prompt_tokens, error.completion_tokens)
+        why: Reason | None = None if asked.answer.shows else "refused"
+        return _Verdict(why, asked.attempts, asked.prompt_tokens, asked.completion_tokens)
 
     def _request(self, frame: Frame, name: str) -> ChatRequest:
         (packed,) = self._budget.pack([frame], quality=QUALITY)

@@ -7,7 +7,7 @@ pads to a square before it scales.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evicat.catalog.boxes import SIDE, Corners
+from evicat.catalog.devices import device_of
 from evicat.catalog.weights import Weights
-from evicat.schemas.errors import UsageError
+from evicat.schemas.errors import EngineDownError, RequestError, UsageError, first_line
 from evicat.schemas.recipe import Profile
 
 Image = npt.NDArray[np.uint8]
 BATCH: Final = 8
 """Frames that a model looks at together."""
 NAMES_AT_ONCE: Final = 8
-"""Names in one prompt of Grounding DINO, which reads 256 tokens."""
+"""Names in one prompt of Grounding DINO at most; fewer where they have more tokens than it reads, 256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,29 @@ class Detector(ABC):
         self._model, self._processor, self._device = model, processor, device
 
     def find(self, images: Sequence[Image], names: Sequence[str], confidence: float) -> list[list[Detection]]:
-        """For each image what of ``names`` was found with more than this confidence."""
+        """For each image what of ``names`` was found with more than this confidence.
+
+        Raises:
+            RequestError: the model's processor takes no pictures of this size.
+            EngineDownError: torch fails, or has too little memory.
+        """
         import torch
 
         found: list[list[Detection]] = []
-        with torch.inference_mode():
-            for start in range(0, len(images), BATCH):
-                found += self._find(list(images[start : start + BATCH]), list(names), confidence)
+        try:
+            with torch.inference_mode():
+                for start in range(0, len(images), BATCH):
+                    found += self._find(list(images[start : start + BATCH]), list(names), confidence)
+        except ValueError as error:  # such as a side that is scaled to nothing
+            height, width = images[0].shape[:2]
+            raise RequestError(
+                f"the detector takes no frames of {width}x{height}: {first_line(error)}"
+            ) from error
+        except (RuntimeError, MemoryError) as error:
+            raise EngineDownError(
+                f"the detector on {self._device} has failed ({type(error).__name__}: {first_line(error)}); "
+                "run the same command once more, with smaller frames or on another device if memory is short"
+            ) from error
         return found
 
     @abstractmethod
@@ -57,6 +74,7 @@ class Detector(ABC):
 
     def _run(self, **given: Any) -> tuple[Any, Any]:
         """What goes into the model, and what comes out of it, on the CPU."""
+        given |= {"input_data_format": "channels_last"}  # of few rows the library cannot tell
         inputs = self._processor(**given, truncation=True, return_tensors="pt").to(self._device)
         outputs = self._model(**inputs)
         outputs.logits, outputs.pred_boxes = outputs.logits.float().cpu(), outputs.pred_boxes.float().cpu()
@@ -94,11 +112,25 @@ class GroundingDino(Detector):
 
     def _find(self, images: list[Image], names: list[str], confidence: float) -> list[list[Detection]]:
         found: list[list[Detection]] = [[] for _ in images]
-        for start in range(0, len(names), NAMES_AT_ONCE):
-            some = names[start : start + NAMES_AT_ONCE]
+        for some in self._prompts(names):
             for had, more in zip(found, self._find_some(images, some, confidence), strict=True):
                 had += more
         return found
+
+    def _prompts(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """The names of each prompt."""
+        some: list[str] = []
+        for name in names:
+            if len(some) == NAMES_AT_ONCE or (some and not self._reads_all([*some, name])):
+                yield some
+                some = []
+            some.append(name)
+        if some:
+            yield some
+
+    def _reads_all(self, names: Sequence[str]) -> bool:
+        tokens = self._processor.tokenizer(one_text(names)[0])["input_ids"]
+        return len(tokens) <= int(self._model.config.max_text_len)
 
     def _find_some(self, images: list[Image], names: list[str], confidence: float) -> list[list[Detection]]:
         import torch
@@ -160,6 +192,7 @@ def load_detector(weights: Weights, profile: Profile) -> Detector:
     from transformers import AutoConfig, AutoModelForZeroShotObjectDetection, AutoProcessor
     from transformers.utils import logging as transformers_logging
 
+    device = device_of(profile)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if profile.threads:
         torch.set_num_threads(profile.threads)
@@ -175,9 +208,8 @@ def load_detector(weights: Weights, profile: Profile) -> Detector:
         processor = AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
             weights.location, local_files_only=True
         )
-        return KINDS[kind](model.eval().to(profile.device), processor, profile.device)
+        return KINDS[kind](model.eval().to(device), processor, device)
     except (ImportError, OSError, RuntimeError, SafetensorError, ValueError) as error:
         raise UsageError(
-            f"cannot load the detector {weights.ref.name!r} from {weights.location} "
-            f"on {profile.device}: {error}"
+            f"cannot load the detector {weights.ref.name!r} from {weights.location} on {device}: {error}"
         ) from error

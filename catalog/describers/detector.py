@@ -25,7 +25,7 @@ from evicat.schemas.recipe import Profile
 from evicat.schemas.records import LocalRecord, ObjectBox, ObjectsRecord
 from evicat.schemas.span import to_us
 
-from .base import Describer, Description, Expected, Reads, WindowInput
+from .base import Describer, Description, Reads, WindowInput
 from .crop_check import Checked, CropCheck, CropCheckOptions
 from .detection import Detector, load_detector
 from .words import listed, one_line, short_time
@@ -102,9 +102,6 @@ class ObjectDetector(Describer[DetectorOptions]):
         if self.crops:
             self.crops.check()
 
-    def expected(self, window: WindowInput) -> Expected:
-        return Expected(frames=len(window.frames))
-
     @cached_property
     def _detector(self) -> Detector:
         return load_detector(self._weights, self.profile)
@@ -113,8 +110,9 @@ class ObjectDetector(Describer[DetectorOptions]):
         """Look for the names in the frames of a window; where nothing is found there is no record.
 
         Raises:
-            WindowError: the record of a local entry cannot be read.
-            EngineDownError, UsageError: the model cannot be loaded, or that of the check cannot be asked.
+            WindowError: the record of a local entry cannot be read, or frames of this size not be looked at.
+            EngineDownError, UsageError: the model cannot be loaded or fails, or that of the check cannot be
+                asked.
         """
         frames = [frame for frame in window.frames if contrast(frame) >= LEAST_CONTRAST]
         names, unread = self._names(window.entries)
@@ -128,6 +126,7 @@ class ObjectDetector(Describer[DetectorOptions]):
         notes = [f"{unread} more names of local entries were not looked for"] if unread else []
         notes += [note] if (note := dropped_note(dropped)) else []
         cost: dict[str, Any] = {
+            "further_calls": checked.calls,
             "prompt_tokens": checked.prompt_tokens,
             "completion_tokens": checked.completion_tokens,
         }

@@ -162,6 +162,7 @@ class VlmLocal(ChatDescriber[VlmLocalOptions, LocalAnswer]):
             local_text(record),
             (*flags, *broken_flags(dropped)),
             notes=tuple(filter(None, [dropped_note(dropped)])),
+            further_calls=checked.calls,
             prompt_tokens=checked.prompt_tokens,
             completion_tokens=checked.completion_tokens,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from evicat.catalog.devices import device_of
 from evicat.catalog.embedders.base import Embedder, Vectors
 from evicat.catalog.embedders.parts import split_text
 from evicat.catalog.embedders.vectors import check_query, query_vector, unit_rows
@@ -118,17 +119,17 @@ def _load(weights: Weights, profile: Profile) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 
+    device = device_of(profile)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if profile.threads:
         torch.set_num_threads(profile.threads)
     try:
         return SentenceTransformer(
             weights.location,
-            device=profile.device,
+            device=device,
             local_files_only=True,
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
-            f"cannot load the text model {weights.ref.name!r} from {weights.location} "
-            f"on {profile.device}: {error}"
+            f"cannot load the text model {weights.ref.name!r} from {weights.location} on {device}: {error}"
         ) from error

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from evicat.schemas.errors import RequestError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 FinishReason = Literal["stop", "length", "refused"]
 
@@ -20,6 +25,19 @@ class Picture:
     jpeg: bytes = field(repr=False)
     width: int
     height: int
+
+    def decoded(self) -> Image:
+        """Its pixels, RGB, for libraries that take pictures as Pillow's.
+
+        Raises:
+            RequestError: it is no picture, or is broken.
+        """
+        from PIL import Image
+
+        try:
+            return Image.open(io.BytesIO(self.jpeg)).convert("RGB")
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            raise RequestError(f"a picture of {len(self.jpeg)} bytes cannot be read: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

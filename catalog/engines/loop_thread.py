@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -44,16 +44,19 @@ class LoopThread:
             assert self._loop is not None
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def close(self) -> None:
-        """Cancel what still runs, and end the thread."""
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run ``last``, if anything was run before it; then cancel what still runs, and end the thread."""
         with self._guard:
-            self.is_closed = True
-            if self._thread is None or not self._thread.is_alive():
-                return
-            assert self._loop is not None
-            assert self._over is not None
+            was_closed, self.is_closed = self.is_closed, True
+        if was_closed or self._thread is None:
+            return
+        assert self._loop is not None
+        assert self._over is not None
+        try:
+            asyncio.run_coroutine_threadsafe(last(), self._loop).result()
+        finally:
             self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
+            self._thread.join()
 
     def _main(self) -> None:
         with asyncio.Runner() as runner:  # at its end it cancels all that is left, and ends its helpers

@@ -14,6 +14,7 @@ from evicat.schemas.model import Model
 from evicat.schemas.recipe import problem
 
 from .base import ChatAnswer, ChatRequest, FinishReason, Picture
+from .too_long import says_too_long
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion
@@ -25,17 +26,10 @@ OURS = frozenset({"model", "messages", "temperature", "seed", "response_format",
     "max_completion_tokens",
 }
 """Fields that the request decides; a profile must not change them."""
-
-
 MOST_TOKENS: Final = 100_000_000
 """No request takes so many; a server that tells more, or no whole number, has not told."""
 TOO_LARGE: Final = 413
-_TOO_LONG: Final = re.compile(
-    r"context|longer than|too (?:long|large|many)|at most \d|exceed|maximum (?:number|length|input)|<= \d",
-    re.IGNORECASE,
-)
-"""Words of servers that a prompt is too long or has too many images: vLLM, SGLang, llama.cpp, TGI, Ollama and
-hosted ones. Where they mean something else, one more request is sent, with half the images."""
+"""HTTP status of a body that is too large."""
 
 
 class ServedOptions(Model):
@@ -100,7 +94,7 @@ def _response_format(schema: dict[str, Any], options: ServedOptions) -> dict[str
 
 def refusal_of(who: str, status: int, said: str) -> RequestError:
     """The error of a request that the server refuses for what it is, in the server's own words."""
-    is_too_long = status == TOO_LARGE or _TOO_LONG.search(said)
+    is_too_long = status == TOO_LARGE or says_too_long(said)
     kind = TooLongError if is_too_long else RequestError
     return kind(f"{who} refuses this request ({status}): {said}")
 
@@ -138,7 +132,7 @@ def answer_of(completion: ChatCompletion, named: str) -> ChatAnswer:
     """
     error = (completion.model_extra or {}).get("error")
     if error and not completion.choices:
-        kind = TooLongError if _TOO_LONG.search(str(error)) else RequestError
+        kind = TooLongError if says_too_long(str(error)) else RequestError
         raise kind(hide_key(f"the server answered with an error: {error}")[:500])
     try:
         read = _Completion.model_validate(completion)

@@ -22,7 +22,7 @@ from evicat.schemas.model import Model, canonical_json, content_hash
 from evicat.schemas.recipe import ModelProfile, Profile, problem
 
 from .base import ChatAnswer, ChatRequest, Engine, FinishReason
-from .simulated import CHARACTERS_PER_TOKEN, text_tokens
+from .simulated import CHARACTERS_PER_TOKEN, simulated_tokens
 
 VERSION = 1
 """Bumped by hand when the same rules begin to give the same request another answer."""
@@ -127,13 +127,13 @@ class ScriptedEngine(Engine):
         if self._is_closed:
             raise EngineDownError(f"the scripted engine of {self.model.name!r} is closed")
         rule = next((each for each in self.rules if each.fits(request)), None)
-        prompt = sum(map(text_tokens, request.texts))
+        prompt = sum(map(simulated_tokens, request.texts))
         if rule is None:
             raise RequestError(f"no rule of {self.file} fits this request:\n{shown(request)}")
         text, finish = rule.text, rule.finish_reason
-        if text_tokens(text) > request.max_tokens:
+        if simulated_tokens(text) > request.max_tokens:
             text, finish = text[: request.max_tokens * CHARACTERS_PER_TOKEN], "length"
-        return ChatAnswer(text, finish, prompt, text_tokens(text), self.runs.name)
+        return ChatAnswer(text, finish, prompt, simulated_tokens(text), self.runs.name)
 
 
 def shown(request: ChatRequest) -> str:

@@ -29,6 +29,7 @@ from .address import check_endpoint, proxy_note
 from .base import ChatAnswer, ChatRequest, Engine
 from .health import Call, Health
 from .identity import Identity
+from .loop_thread import LoopThread
 from .protocol import TOO_LARGE, ServedOptions, answer_of, body_of, refusal_of
 from .trial import PASSED_OVER, passes_over_images, why_refused, without_images
 
@@ -77,8 +78,7 @@ class ServedEngine(Engine):
         self._ended: EvicatError | None = None
         self._calls: set[asyncio.Task[ChatAnswer]] = set()
         self._identity = Identity(model, self.named, where.endpoint)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = LoopThread(self._who)
         self._starting = threading.Lock()
 
     @property
@@ -119,19 +119,12 @@ class ServedEngine(Engine):
         return self._begin(request, Call())
 
     def _begin(self, request: ChatRequest, call: Call) -> Future[ChatAnswer]:
-        loop = self._running_loop()
-        return asyncio.run_coroutine_threadsafe(self._run(request, call), loop)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
-            if self._thread is None:
-                self._client = self._new_client()
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._who, daemon=True)
-                self._thread.start()
-            if self._loop is None:
+            if self._thread.is_closed:
                 raise EngineDownError(f"{self._who}: the engine is closed")
-            return self._loop
+            if not self._thread.has_begun:
+                self._client = self._new_client()
+            return self._thread.run(self._run(request, call))
 
     def _new_client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI
@@ -289,14 +282,7 @@ class ServedEngine(Engine):
             task.cancel()
 
     def close(self) -> None:
-        with self._starting:
-            loop, self._loop = self._loop, None
-        if loop is None or self._thread is None:
-            return
-        asyncio.run_coroutine_threadsafe(self._shut_down(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join()
-        loop.close()
+        self._thread.close(self._shut_down)
 
     async def _shut_down(self) -> None:
         self._health.close()
@@ -305,7 +291,6 @@ class ServedEngine(Engine):
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         await self._client.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # it has looked up names
 
 
 def roots(listed: Iterable[OpenAIModel]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """An engine without a model: it makes answers up, says so, and takes the time that a model would take.
 
 For trials of a recipe and a library without a GPU, for tests, and for measuring what scheduling and storage
-cost. Its texts begin with ``simulated``. It is the one engine that is part of the producer: what it writes
-is kept apart from what the model of the recipe writes (``docs/decisions/0005-simulated-is-a-producer.md``).
+cost. Its texts begin with ``simulated``. As no model runs, it is part of the producer: what it writes is
+kept apart from what the model of the recipe writes (``docs/decisions/0005-simulated-is-a-producer.md``).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class SimulatedEngine(Engine):
         return ModelRef(name=f"simulated:{self.model.name}", revision=str(VERSION), digest=digest)
 
     def answer_tokens(self, schema: dict[str, Any]) -> float | None:
-        made = [text_tokens(made_up(schema, str(number))) for number in range(SAMPLES)]
+        made = [simulated_tokens(made_up(schema, str(number))) for number in range(SAMPLES)]
         return sum(made) / len(made)
 
     def check(self, request: ChatRequest) -> None:
@@ -194,12 +194,12 @@ class SimulatedEngine(Engine):
 
     def _answer(self, request: ChatRequest) -> ChatAnswer:
         text = made_up(request.schema, self._seed(request))
-        prompt = sum(text_tokens(part) for part in request.texts)
+        prompt = sum(simulated_tokens(part) for part in request.texts)
         prompt += sum(FAMILY.picture_tokens(each.width, each.height) for each in request.pictures)
-        if text_tokens(text) > request.max_tokens:
+        if simulated_tokens(text) > request.max_tokens:
             text = text[: request.max_tokens * CHARACTERS_PER_TOKEN]
             return ChatAnswer(text, "length", prompt, request.max_tokens, self.runs.name)
-        return ChatAnswer(text, "stop", prompt, text_tokens(text), self.runs.name)
+        return ChatAnswer(text, "stop", prompt, simulated_tokens(text), self.runs.name)
 
     def _fault(self, request: ChatRequest) -> str:
         """The fault that this request draws; empty: none."""
@@ -258,8 +258,8 @@ class SimulatedEngine(Engine):
         return ended
 
 
-def text_tokens(text: str) -> int:
-    """About how many tokens a text has."""
+def simulated_tokens(text: str) -> int:
+    """Tokens of a text for engines without a model: one for each few characters, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 

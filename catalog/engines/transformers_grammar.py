@@ -1,7 +1,7 @@
 """Keeps answers to their JSON schema while they are written: after each token, which ones may come next.
 
 ``llguidance`` reads the schema and the tokenizer. Its mask has one bit for each token of each row. JSON comes
-in one form: a blank after each comma and colon, none elsewhere, fields in the order of the schema.
+in one form (``guidance.py``), with fields in the order of the schema.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from typing import Any, Final
 from evicat.schemas.errors import UsageError
 from evicat.schemas.model import canonical_json
 
-FORM: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""As ``json.dumps`` writes it. Free blanks would let a model write blanks without end."""
+from .guidance import guided
+
+WITHOUT_GRAMMAR: Final = (
+    'write structured = "none" under [engines."MODEL".options] of the profile; then the prompt alone asks '
+    "for the form, and answers are checked all the same"
+)
 
 
 class Grammars:
@@ -37,7 +41,7 @@ class Grammars:
         except (ValueError, TypeError) as error:
             raise UsageError(
                 f"llguidance cannot read this tokenizer ({error}), so answers cannot be kept to their "
-                f"schema; {NONE}"
+                f"schema; {WITHOUT_GRAMMAR}"
             ) from None
         self._executor = llguidance.LLExecutor(num_threads=min(4, os.cpu_count() or 1))
         self._read: dict[str, Any] = {}
@@ -52,12 +56,12 @@ class Grammars:
 
         key = canonical_json(schema)
         if key not in self._read:
-            written = schema | {"x-guidance": FORM}
-            made = LLMatcher(self._tokens, LLMatcher.grammar_from_json_schema(written), log_level=0)
+            grammar = LLMatcher.grammar_from_json_schema(guided(schema))
+            made = LLMatcher(self._tokens, grammar, log_level=0)
             if made.is_error():
                 raise UsageError(
                     "llguidance cannot keep answers to the schema that the recipe asks for: "
-                    f"{made.get_error()}; {NONE}"
+                    f"{made.get_error()}; {WITHOUT_GRAMMAR}"
                 )
             self._read[key] = made
         return self._read[key].deep_copy()
@@ -74,9 +78,3 @@ class Grammars:
         if matchers:
             bits.fill_next_token_bitmask_par(self._executor, matchers, mask)
         return mask
-
-
-NONE: Final = (
-    'write structured = "none" under [engines."MODEL".options] of the profile; then the prompt alone asks '
-    "for the form, and answers are checked all the same"
-)

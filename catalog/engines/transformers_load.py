@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from evicat.catalog.devices import device_of
 from evicat.catalog.weights import weights_of
-from evicat.schemas.errors import EngineDownError, EvicatError, MissingExtraError, UsageError
+from evicat.schemas.errors import EngineDownError, EvicatError, MissingExtraError, UsageError, first_line
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import Profile
 
@@ -64,34 +65,6 @@ def load(model: ModelRef, options: TransformersOptions, profile: Profile) -> Cha
         return _load(model, folder, options, device, profile.threads)
 
 
-def device_of(profile: Profile) -> str:
-    """The device of the profile, if torch can use it.
-
-    Raises:
-        UsageError: it cannot; says what to change.
-    """
-    import torch
-
-    wanted = profile.device
-    mend = 'write device = "cpu" into the profile, or install a torch build for this device'
-    try:
-        device = torch.device(wanted)
-    except RuntimeError:
-        raise UsageError(
-            f"device = {wanted!r} of the profile is none that torch knows; write cpu, cuda, cuda:1 or mps"
-        ) from None
-    if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if count <= (device.index or 0):
-            raise UsageError(
-                f"device = {wanted!r} of the profile: torch {torch.__version__} sees {count} CUDA devices; "
-                f"{mend}"
-            )
-    if device.type == "mps" and not torch.backends.mps.is_available():
-        raise UsageError(f"device = {wanted!r} of the profile: torch {torch.__version__} sees none; {mend}")
-    return wanted
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error of torch says that memory is short, on a GPU or on the CPU."""
     import torch
@@ -114,16 +87,11 @@ def _telling(model: ModelRef, folder: Path, device: str) -> Iterator[None]:
         *(AttributeError, KeyError, TypeError, SafetensorError),
     ) as error:
         if is_out_of_memory(error):
-            raise EngineDownError(f"no memory to load {where}: {_first_line(error)}; {NO_MEMORY}") from None
+            raise EngineDownError(f"no memory to load {where}: {first_line(error)}; {NO_MEMORY}") from None
         raise UsageError(
-            f"cannot load {where}: {_first_line(error)}; give the folder of a whole checkpoint, "
+            f"cannot load {where}: {first_line(error)}; give the folder of a whole checkpoint, "
             f'"{model.name}" = "/FOLDER" under [models] of the profile'
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:400].rstrip(".")
 
 
 def _load(model: ModelRef, folder: Path, options: TransformersOptions, device: str, threads: int) -> Chat:

@@ -6,11 +6,10 @@ it changes nothing but the last bits of its numbers.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evicat.schemas.errors import RequestError, UsageError
+from evicat.schemas.errors import RequestError, TooLongError, UsageError
 
 from .base import ChatAnswer, ChatRequest, Picture
 from .transformers_grammar import Grammars
@@ -67,6 +66,7 @@ def run(
     """Answer all of ``requests`` in one batch; ``is_stopped`` ends it early.
 
     Raises:
+        TooLongError: one of them has no room in what the model takes.
         RequestError: one of them cannot be put into a prompt.
         RuntimeError, MemoryError: too little memory, or torch fails.
     """
@@ -126,7 +126,7 @@ def _messages(request: ChatRequest, sees: bool) -> list[dict[str, Any]]:
         turns = {"system": request.system, "user": "\n".join(request.texts[1:])}
         return [{"role": role, "content": text} for role, text in turns.items() if text]
     user = [
-        {"type": "image", "image": _image(part)}
+        {"type": "image", "image": part.decoded()}
         if isinstance(part, Picture)
         else {"type": "text", "text": part}
         for part in request.parts
@@ -135,18 +135,9 @@ def _messages(request: ChatRequest, sees: bool) -> list[dict[str, Any]]:
     return [*(system if request.system else []), {"role": "user", "content": user}]
 
 
-def _image(picture: Picture) -> Any:
-    from PIL import Image
-
-    try:
-        return Image.open(io.BytesIO(picture.jpeg)).convert("RGB")
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise RequestError(f"a picture of {len(picture.jpeg)} bytes cannot be read: {error}") from None
-
-
 def _check_length(chat: Chat, request: ChatRequest, count: int) -> None:
     if chat.most_tokens and count + request.max_tokens > chat.most_tokens:
-        raise RequestError(
+        raise TooLongError(
             f"the prompt has {count} tokens and the answer may have {request.max_tokens}, but the model "
             f"takes {chat.most_tokens} together; show fewer or smaller frames, or lower max_tokens "
             "in the recipe",

@@ -6,21 +6,17 @@ installed release.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from evicat.schemas.errors import RequestError, UsageError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile
 
 from .base import ChatAnswer, ChatRequest, FinishReason, Picture
-from .transformers_grammar import FORM
+from .guidance import guided
 from .vllm_options import VllmOptions
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 SIGN_OF_LIFE_TOKENS: Final = 32
 """After the first token of an answer and each time after so many more the engine is heard of. Every token
@@ -85,7 +81,7 @@ def schema_of(request: ChatRequest, options: VllmOptions) -> dict[str, Any] | No
     """The schema that an answer is kept to, with the one form in which its JSON comes; None: none."""
     if request.schema is None or options.structured == "none":
         return None
-    return request.schema | {"x-guidance": FORM}
+    return guided(request.schema)
 
 
 def sampling_arguments(request: ChatRequest, structured: Any) -> dict[str, Any]:
@@ -122,7 +118,7 @@ def messages_of(request: ChatRequest, control: re.Pattern[str] | None = None) ->
 
     def part_of(part: str | Picture) -> dict[str, Any]:
         if isinstance(part, Picture):
-            return {"type": "image_pil", "image_pil": _decoded(part)}
+            return {"type": "image_pil", "image_pil": part.decoded()}
         return {"type": "text", "text": control.sub(_broken_up, part) if control else part}
 
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -131,15 +127,6 @@ def messages_of(request: ChatRequest, control: re.Pattern[str] | None = None) ->
 
 def _broken_up(found: re.Match[str]) -> str:
     return f"{found[0][:1]} {found[0][1:]}"
-
-
-def _decoded(picture: Picture) -> Image:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        return Image.open(io.BytesIO(picture.jpeg)).convert("RGB")
-    except (OSError, UnidentifiedImageError) as error:
-        raise RequestError(f"a picture of this request cannot be decoded: {error}") from None
 
 
 def answer_of(output: Any, model: str) -> ChatAnswer:

@@ -91,9 +91,7 @@ class VllmEngine(Engine):
         return await load(self.model, self.where, self.profile, self.options)
 
     def close(self) -> None:
-        if self._thread.has_begun and not self._thread.is_closed:
-            self._thread.run(self._stop()).result()
-        self._thread.close()
+        self._thread.close(self._stop)
 
     async def _stop(self) -> None:
         if self._supervisor:

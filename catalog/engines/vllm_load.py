@@ -10,12 +10,20 @@ from dataclasses import fields
 from typing import Any, Final
 
 from evicat.catalog.weights import weights_of
-from evicat.schemas.errors import EngineDownError, EvicatError, RequestError, UsageError
+from evicat.schemas.errors import (
+    EngineDownError,
+    EvicatError,
+    RequestError,
+    TooLongError,
+    UsageError,
+    first_line,
+)
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 
 from .base import ChatAnswer, ChatRequest
 from .supervisor import EngineLostError
+from .too_long import says_too_long
 from .vllm_calls import (
     answer_of,
     control_tokens,
@@ -79,7 +87,7 @@ def _check_device() -> None:
         from vllm.platforms import current_platform
     except Exception as error:
         raise UsageError(
-            f"vllm is installed but cannot be imported ({_first_line(error)}): it needs an environment of "
+            f"vllm is installed but cannot be imported ({first_line(error)}): it needs an environment of "
             f"its own, with the torch that it was built for; see docs/guides/in-process.md; {OTHERWISE}"
         ) from error
     if current_platform.is_unspecified():
@@ -156,8 +164,10 @@ class LoadedVllm:
             raise
         except Exception as error:
             if self._engine.errored:
-                raise EngineLostError(f"its process ended: {_first_line(error)}") from error
-            raise RequestError(f"vLLM refuses this request: {_whole(error)}") from error
+                raise EngineLostError(f"its process ended: {first_line(error)}") from error
+            said = _whole(error)
+            kind = TooLongError if says_too_long(said) else RequestError
+            raise kind(f"vLLM refuses this request: {said}") from error
 
     async def _answer(self, request: ChatRequest, heard: Callable[[], None]) -> ChatAnswer:
         from vllm import SamplingParams
@@ -203,10 +213,5 @@ def _whole(error: BaseException) -> str:
     """What an error says, and the one that it came from."""
     cause = error.__cause__
     said = str(error).strip() or type(error).__name__
-    more = f" ({type(cause).__name__}: {_first_line(cause)})" if cause else ""
+    more = f" ({type(cause).__name__}: {first_line(cause)})" if cause else ""
     return " ".join(said.split())[:800].rstrip(".") + more
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:400].rstrip(".")

@@ -16,6 +16,12 @@ CaptionFormat = Literal["srt", "vtt", "csv"]
 MARKER_COLUMNS = ("name", "start", "end", "start_s", "end_s", "kind", "entry_id", "text")
 _PLAIN = str.maketrans("{}<>\\", "()\u2039\u203a/")
 _UNSAFE = re.compile(r"[^\w.\- ]+")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+"""An ampersand by which browsers would show another character."""
+_MOST_BYTES = 200
+"""Of a file's name: file systems hold 255, and an ending and a number come to it."""
+_FORMULA = ("=", "+", "-", "@")
+"""Begins what spreadsheets calculate."""
 
 
 def write_captions(rows: pl.DataFrame, folder: Path, form: CaptionFormat) -> list[Path]:
@@ -42,7 +48,8 @@ def _by_video_and_kind(rows: pl.DataFrame) -> Iterator[tuple[str, str, list[dict
 
 def _file_name(video: str, kind: str, taken: set[str]) -> str:
     """``holidays_beach.mp4.local``: path separators and odd characters replaced; never the same twice."""
-    base = f"{_UNSAFE.sub('_', video).strip('. ') or 'video'}.{kind}"[-200:]
+    base = f"{_UNSAFE.sub('_', video).strip('. ') or 'video'}.{kind}"
+    base = base.encode()[-_MOST_BYTES:].decode(errors="ignore").strip(". ")
     name, number = base, 2
     while name.lower() in taken:
         name, number = f"{base}.{number}", number + 1
@@ -58,21 +65,22 @@ def _write_cues(file: Path, rows: list[dict[str, Any]], form: str) -> None:
         SSAEvent(
             start=to_us(row["start_s"]) // 1000,
             end=max(to_us(row["end_s"]) // 1000, to_us(row["start_s"]) // 1000 + 1),
-            text=_one_paragraph(row),
+            text=_one_paragraph(row, form),
         )
         for row in rows
     ]
     cues.save(str(file), format_=form)
 
 
-def _one_paragraph(row: dict[str, Any]) -> str:
-    """Text without what ends a cue (blank lines, arrows) or styles it (braces, tags)."""
-    said = " ".join(row["text"].split()).replace("-->", "\u2192")
-    plain = said.translate(_PLAIN)
-    return f"{row['speaker']}: {plain}" if row["speaker"] else plain
+def _one_paragraph(row: dict[str, Any], form: str) -> str:
+    """Text without what ends a cue (blank lines, arrows), styles it (braces, tags) or stands for another."""
+    said = f"{row['speaker']}: {row['text']}" if row["speaker"] else row["text"]
+    plain = " ".join(said.split()).replace("-->", "\u2192").translate(_PLAIN)
+    return _ENTITY.sub("&amp;", plain) if form == "vtt" else plain
 
 
 def _write_markers(file: Path, rows: list[dict[str, Any]]) -> None:
+    """A text that a spreadsheet would calculate has an apostrophe before it, which spreadsheets hide."""
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(MARKER_COLUMNS)
@@ -80,4 +88,5 @@ def _write_markers(file: Path, rows: list[dict[str, Any]]) -> None:
             times = [format_time(to_us(row[name])) for name in ("start_s", "end_s")]
             exact = [row["start_s"], row["end_s"]]
             text = " ".join(row["text"].split())
+            text = f"'{text}" if text.startswith(_FORMULA) else text
             writer.writerow([f"{row['kind']} {number}", *times, *exact, row["kind"], row["entry_id"], text])

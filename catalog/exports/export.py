@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from evicat.catalog.query import Catalog
+from evicat.catalog.reading.arguments import names
 from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
 
 from .captions import write_captions
@@ -80,9 +81,7 @@ def export(
         raise UnknownNameError("format", form, list(FORMATS))
     if vectors and form not in ("parquet", "jsonl"):
         raise UsageError(f"vectors go with parquet or jsonl, not with {form}")
-    target = Path(destination).expanduser().absolute()
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty; name a new folder")
+    target = _free_folder(destination)
     choice = choice or Choice()
     chosen = choose(catalog, choice)
     if chosen.rows.is_empty():
@@ -90,8 +89,7 @@ def export(
         raise UsageError(
             f"no entry is left to export ({left} were flagged or partial)" if left else "no entry fits"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    folder = _folder_beside(target)
     try:
         done = _write(catalog, chosen.rows, folder, form, vectors, media_roots)
         done.left_out = chosen.left_out
@@ -104,6 +102,35 @@ def export(
         shutil.rmtree(folder, ignore_errors=True)
     done.folder = target
     return done
+
+
+def _free_folder(destination: str | Path) -> Path:
+    """Raises:
+    UsageError: there is something, or a folder cannot be looked for there.
+    """
+    try:
+        if "\0" in str(destination):
+            raise OSError("no path holds a NUL character")
+        target = Path(destination).expanduser().resolve()
+        is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+    except (OSError, RuntimeError) as error:  # no access, a name too long; no such home
+        raise UsageError(f"{str(destination)!r} cannot be exported to: {error}") from None
+    if not is_free:
+        raise UsageError(f"{target} exists and is not empty; name a new folder")
+    return target
+
+
+def _folder_beside(target: Path) -> Path:
+    """A new folder that becomes ``target`` once it is whole.
+
+    Raises:
+        UsageError: none can be made there.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", dir=target.parent))
+    except OSError as error:
+        raise UsageError(f"{target} cannot be made: {error.strerror}; name another folder") from None
 
 
 def _write(
@@ -138,7 +165,14 @@ def _write_manifest(folder: Path, catalog: Catalog, form: str, choice: Choice, d
         "catalog_head": catalog.version,
         "view": catalog.view_name,
         "producers": catalog.active().to_dicts(),
-        "choice": {**vars(choice), "between": between, "shares": dict(choice.shares)},
+        "choice": {
+            **vars(choice),
+            "video": None if choice.video is None else names("video", choice.video),
+            "kind": None if choice.kind is None else names("kind", choice.kind),
+            "between": between,
+            "shares": {name: float(share) for name, share in choice.shares.items()},
+            "seed": int(choice.seed),
+        },
         "rows": done.rows,
         "left_out": done.left_out,
     }
@@ -157,13 +191,13 @@ def _lines(file: Path) -> int:
 
 
 def _cues(file: Path) -> int:
-    from pysubs2 import SSAFile
-
-    return len(SSAFile.load(str(file)))
+    """No text holds this arrow; pysubs2 would take any line with two times for a cue."""
+    with file.open(encoding="utf-8") as stream:
+        return sum(" --> " in line for line in stream)
 
 
 def _markers(file: Path) -> int:
-    return len(pl.read_csv(file))
+    return len(pl.read_csv(file, infer_schema=False))
 
 
 def _samples(file: Path) -> int:

@@ -6,21 +6,31 @@ import hashlib
 from collections.abc import Mapping
 from itertools import accumulate
 
+from evicat.catalog.reading.arguments import number
 from evicat.schemas.errors import UsageError
 
 WHOLE = "all"
 """Name of the only split where none are asked for."""
+VECTORS = "vectors"
+"""Name of the folder that vectors stand in, beside those of the splits."""
 
 
 def check_shares(shares: Mapping[str, float]) -> None:
     """Raises:
-    UsageError: no shares, one that is not positive, or a sum that is not 1.
+    UsageError: no shares, a name that cannot be a folder's beside the others, a share that is not
+        positive, or a sum that is not 1.
     """
     if not shares:
         raise UsageError("no splits are named; give for example train=0.8,validation=0.1,test=0.1")
+    folded = [name.casefold() for name in shares]
     for name, share in shares.items():
-        if not share > 0:
-            raise UsageError(f"the share of split {name!r} must be above 0, got {share:g}")
+        if not name.isidentifier() or name.casefold() == VECTORS or folded.count(name.casefold()) > 1:
+            raise UsageError(
+                f"a split cannot be called {name!r}: its folder needs a name of letters, digits and '_' "
+                f"that is not {VECTORS!r}, and not another's in other letters"
+            )
+        if not number(share) > 0:
+            raise UsageError(f"the share of split {name!r} must be above 0, got {share!r}")
     total = sum(shares.values())
     if abs(total - 1) > 1e-6:
         raise UsageError(f"the shares of the splits must add up to 1, got {total:g}")

@@ -8,6 +8,8 @@ import polars as pl
 
 from evicat.catalog.query import Catalog
 
+from .splits import VECTORS
+
 ROW_GROUP = 50_000
 
 
@@ -38,11 +40,11 @@ def write_vectors(catalog: Catalog, rows: pl.DataFrame, folder: Path) -> list[Pa
     """
     files = []
     splits = rows.select("entry_id", "split")
+    stored = [catalog.vectors(producer) for producer in rows["producer_id"].unique().sort()]
     for table in catalog.embedder_tables():
-        columns = catalog.scan(table).select("entry_id", "part", "vector").collect()
-        mine = columns.join(splits, on="entry_id").drop_nulls("vector").sort("entry_id", "part")
+        mine = pl.concat([of[table] for of in stored]).join(splits, on="entry_id").sort("entry_id", "part")
         for (split,), part in mine.group_by("split", maintain_order=True):
-            file = _place(folder, f"vectors/{split}", f"{table}.parquet")
+            file = _place(folder, f"{VECTORS}/{split}", f"{table}.parquet")
             part.drop("split").write_parquet(file, compression="zstd", row_group_size=ROW_GROUP)
             files.append(file)
     return sorted(files)

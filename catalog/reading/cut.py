@@ -78,36 +78,53 @@ def _picture_stream(container: Any, asset: Asset) -> Any:
 
 
 def _frames(path: Path, asset: Asset, span: Span, workers: WorkerPool, profile: Profile) -> Iterator[Frame]:
-    """All frames of the span, each once, in time order."""
+    """The frame on display when the span begins, and all that come in it, each once, in time order."""
     assert asset.video is not None
     step_us = max(1, round(US / min(2 * (asset.video.average_rate or 30), _MOST_RATE)))
     starts = range(span.start_us, span.end_us, _PIECE_US)
     pieces = [Span(start, min(start + _PIECE_US, span.end_us)) for start in starts]
+    on_display = Wanted(Span(0, span.start_us + 1), (span.start_us,), asset.video.width)
     wanted = [
-        Wanted(piece, tuple(range(piece.start_us, piece.end_us, step_us)), asset.video.width)
-        for piece in pieces
+        on_display,
+        *(
+            Wanted(piece, tuple(range(piece.start_us, piece.end_us, step_us)), asset.video.width)
+            for piece in pieces
+        ),
     ]
     found = read_windows(
         workers, path, asset, wanted, timeout_s=profile.decode_timeout_seconds, decoder=profile.decoder
     )
+    shown_us = -1
     for _, frames in found:
-        yield from frames
+        for frame in frames:
+            if frame.time_us > shown_us:
+                yield frame
+                shown_us = frame.time_us
 
 
 def _encode_pictures(container: Any, stream: Any, frames: Iterator[Frame], span: Span) -> None:
+    """The first picture lasts from second 0 on; the last is written again where it lasts for long."""
+    length = span.duration_us * _CLOCK // US
+    step = round(_CLOCK / stream.codec_context.framerate)
+    last, frame = -1, None
+    for frame in frames:
+        at = round((frame.time_us - span.start_us) * _CLOCK / US)
+        last = max(last + 1, at) if last >= 0 else 0
+        container.mux(stream.encode(_picture(frame, stream, last)))
+    if frame is not None and last + 2 * step <= length:
+        container.mux(stream.encode(_picture(frame, stream, length - step)))
+    container.mux(stream.encode(None))
+
+
+def _picture(frame: Frame, stream: Any, pts: int) -> Any:
     import av
 
-    last = -1
-    for frame in frames:
-        image = np.ascontiguousarray(frame.image[: stream.height, : stream.width])
-        made = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(
-            width=stream.width, height=stream.height, format="yuv420p", dst_colorspace="ITU709"
-        )
-        made.pts = max(last + 1, round((frame.time_us - span.start_us) * _CLOCK / US) if last >= 0 else 0)
-        made.time_base = Fraction(1, _CLOCK)
-        last = made.pts
-        container.mux(stream.encode(made))
-    container.mux(stream.encode(None))
+    image = np.ascontiguousarray(frame.image[: stream.height, : stream.width])
+    made = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(
+        width=stream.width, height=stream.height, format="yuv420p", dst_colorspace="ITU709"
+    )
+    made.pts, made.time_base = pts, Fraction(1, _CLOCK)
+    return made
 
 
 def _samples(

@@ -12,6 +12,8 @@ from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.span import Span
 from evicat.storage.sql import sql_in, sql_literal
 
+from .arguments import names, words
+
 Between = Span | tuple[float, float] | str
 """A span: as such, as ``(start, end)`` in seconds, or as ``0:30-1:30``."""
 OneOrMore = str | Sequence[str]
@@ -51,26 +53,22 @@ def span_of(between: Between) -> Span:
         if not (math.isfinite(start) and math.isfinite(end)):
             raise ValueError(f"start and end must be finite, got {start} and {end}")
         return Span.from_seconds(start, end)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"between: {error}; give (start, end) in seconds, or '0:30-1:30'") from None
-
-
-def several(value: OneOrMore) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
 
 
 def of_kind(kind: OneOrMore) -> str:
     """Raises:
     UnknownNameError: there is no such kind.
     """
-    return _one_of("kind", several(kind), KINDS)
+    return _one_of("kind", names("kind", kind), KINDS)
 
 
 def of_scale(scale: OneOrMore, known: Collection[str]) -> str:
     """Raises:
     UnknownNameError: no producer writes at such a scale.
     """
-    return _one_of("scale", several(scale), sorted(known))
+    return _one_of("scale", names("scale", scale), sorted(known))
 
 
 def _one_of(column: str, wanted: Sequence[str], known: Sequence[str]) -> str:
@@ -87,7 +85,10 @@ def overlapping(between: Between) -> str:
 
 def saying(text: str) -> str:
     """Entries whose text holds ``text``, in any case of letters."""
-    return f"contains(lower(text), {sql_literal(text.lower())})" if text else ""
+    part, column = words("text", text).lower(), "lower(text)"
+    if "\u03c3" in part or "\u03c2" in part:  # sigma has a second small form, at the end of a word
+        part, column = part.replace("\u03c2", "\u03c3"), "replace(lower(text), '\u03c2', '\u03c3')"
+    return f"contains({column}, {sql_literal(part)})" if part else ""
 
 
 def tagged(factors: OneOrMore, known: Collection[str]) -> str:
@@ -96,7 +97,7 @@ def tagged(factors: OneOrMore, known: Collection[str]) -> str:
     Raises:
         UnknownNameError: no entry carries one of them.
     """
-    wanted = several(factors)
+    wanted = names("factors", factors)
     for each in wanted:
         if each not in known:
             raise UnknownNameError("factor", each, sorted(known))

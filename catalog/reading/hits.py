@@ -8,7 +8,8 @@ import polars as pl
 
 from evicat.schemas.errors import UnknownNameError, UsageError
 
-from .columns import MOMENT_SCHEMA, RELATED_SCHEMA
+from .arguments import seconds, whole
+from .columns import ENTRY_SCHEMA, MOMENT_SCHEMA, RELATED_SCHEMA
 
 Relation = Literal["before", "after", "during", "overlaps"]
 RELATIONS: dict[Relation, str] = {
@@ -25,8 +26,7 @@ def moments(hits: pl.DataFrame, gap_s: float = 0.0) -> pl.DataFrame:
     Raises:
         UsageError: a negative gap.
     """
-    if gap_s < 0:
-        raise UsageError(f"the gap between hits of a moment must be at least 0, got {gap_s:g}")
+    gap_s = seconds("gap", gap_s)
     if hits.is_empty():
         return MOMENT_SCHEMA.to_frame()
     by_time = hits.sort("asset_id", "start_s", "entry_id")
@@ -50,9 +50,7 @@ def moments(hits: pl.DataFrame, gap_s: float = 0.0) -> pl.DataFrame:
 
 def at_most_of_each_video(hits: pl.DataFrame, per_video: int) -> pl.DataFrame:
     """The best ``per_video`` of every asset, in the order that they were in."""
-    if per_video < 1:
-        raise UsageError(f"per_video must be at least 1, got {per_video}")
-    return hits.filter(pl.int_range(pl.len()).over("asset_id") < per_video)
+    return hits.filter(pl.int_range(pl.len()).over("asset_id") < whole("per_video", per_video, 1))
 
 
 def related(
@@ -69,8 +67,9 @@ def related(
     """
     if relation not in RELATIONS:
         raise UnknownNameError("relation", relation, list(RELATIONS))
-    if within_s is not None and within_s < 0:
-        raise UsageError(f"within_s must be at least 0, got {within_s:g}")
+    within_s = None if within_s is None else seconds("within", within_s)
+    for frame in (anchors, hits):
+        _check_is_answer(frame)
     chosen = ["entry_id", "start_s", "end_s", "text"]
     left = anchors.select("asset_id", *(pl.col(name).alias(f"anchor_{name}") for name in chosen))
     start, end = pl.col("start_s"), pl.col("end_s")
@@ -90,8 +89,18 @@ def related(
     return pairs.select(RELATED_SCHEMA.names()).match_to_schema(RELATED_SCHEMA)
 
 
+def _check_is_answer(frame: pl.DataFrame) -> None:
+    missing = [name for name in ENTRY_SCHEMA.names() if name not in frame.columns]
+    if missing:
+        raise UsageError(
+            f"entries are related to entries, as `search` and `entries` give them: {missing[0]!r} is missing "
+            "among the columns; of moments, take `catalog.only(ids).entries()` of their entry_ids"
+        )
+
+
 def together(first: pl.DataFrame, second: pl.DataFrame, within_s: float) -> pl.DataFrame:
     """Pairs of hits of one asset that fit into ``within_s`` seconds, as :func:`related` gives them."""
+    within_s = seconds("within", within_s)
     pairs = [related(first, second, relation) for relation in ("before", "after", "overlaps")]
     both = pl.concat(pairs).unique(maintain_order=True)
     length = pl.max_horizontal("end_s", "anchor_end_s") - pl.min_horizontal("start_s", "anchor_start_s")

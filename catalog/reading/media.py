@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from evicat.schemas.errors import UnreadableMediaError, UsageError
 from evicat.schemas.naming import Root, VideoName
 from evicat.schemas.span import US, Span, format_time, to_us
 
+from . import arguments
 from .shown import Shown as ShownRows
 
 MAX_FRAMES = 64
@@ -82,13 +84,18 @@ def times_of(span: Span, *, n: int | None, fps: float | None, max_frames: int) -
     """
     if n is not None and fps is not None:
         raise UsageError("n and fps both say how many frames: give one of them")
-    if fps is not None and not fps > 0:
-        raise UsageError(f"fps must be above 0, got {fps}")
-    if max_frames < 1:
-        raise UsageError(f"max_frames must be at least 1, got {max_frames}")
-    if n is not None and not 1 <= n <= max_frames:
-        raise UsageError(f"n must be from 1 to max_frames ({max_frames}), got {n}")
-    count = n if n is not None else 8 if fps is None else max(1, round(span.duration_us / US * fps))
+    if fps is not None and not 0 < arguments.number(fps) < math.inf:
+        raise UsageError(f"fps must be above 0, got {fps!r}")
+    max_frames = arguments.whole("max_frames", max_frames, 1)
+    if n is not None and not 1 <= arguments.number(n) <= max_frames:
+        raise UsageError(f"n must be from 1 to max_frames ({max_frames}), got {n!r}")
+    count = (
+        arguments.whole("n", n, 1)
+        if n is not None
+        else 8
+        if fps is None
+        else max(1, round(span.duration_us / US * fps))
+    )
     return frame_times(span, min(count, max_frames))
 
 
@@ -105,9 +112,10 @@ def cropped(image: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArray[n
     Raises:
         UsageError: the box is reversed, empty, or outside.
     """
-    if len(box) != 4:
-        raise UsageError(f"a box has four numbers (x1, y1, x2, y2), got {len(box)}")
-    x1, y1, x2, y2 = (float(value) for value in box)
+    try:
+        x1, y1, x2, y2 = (float(value) for value in box)
+    except (TypeError, ValueError):
+        raise UsageError(f"a box has four numbers (x1, y1, x2, y2), got {box!r}") from None
     if not (0 <= x1 < x2 <= 1000 and 0 <= y1 < y2 <= 1000):
         raise UsageError(f"a box must have 0 <= x1 < x2 <= 1000, and y alike; got {tuple(box)}")
     height, width = image.shape[:2]

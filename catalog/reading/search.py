@@ -33,6 +33,9 @@ CANDIDATES = 5
 """Rankings are read this many times deeper than asked: to be fused, and as long texts have several parts."""
 
 _PHRASE = re.compile(r'"([^"]*)"')
+_TOLD = ("entry_id", "start_s", "end_s")
+_MOST_EQUALS = 100_000
+"""Rankings are read no deeper than this to put entries with equal scores into one order."""
 Scores = dict[str, float]
 QueryVector = Sequence[float] | npt.NDArray[np.floating[Any]]
 
@@ -137,7 +140,12 @@ class Searcher:
     def with_every_word(self, text: str, where: Where) -> list[str]:
         """Ids of all entries with every word and phrase of ``text``, in no order."""
         query = every_word(text)
-        return list(self._found(query, where, MOST)[0]) if query else []
+        found: Scores = {}
+        depth, has_more = MOST, query is not None
+        while has_more:
+            found, has_more = self._found(query, where, depth)
+            depth *= 4
+        return list(found)
 
     def _by_text(self, text: str, where: Where, depth: int) -> tuple[Scores, bool]:
         query = words_query(text)
@@ -148,8 +156,8 @@ class Searcher:
             search = table.search(query, query_type="fts").where(
                 both(where.all, without_flags(SPEECH_WITHHELD)), prefilter=True
             )
-            rows = search.select(["entry_id", "_score"]).limit(depth).to_arrow().to_pylist()
-        return {row["entry_id"]: float(row["_score"]) for row in rows}, len(rows) >= depth
+            best, has_more = _best(search.select([*_TOLD, "_score"]), "_score", depth, higher_is_better=True)
+        return dict(best), has_more
 
     def _by_vector(self, query: Query, where: Where, depth: int) -> tuple[Scores, bool]:
         scores: Scores = {}
@@ -163,11 +171,11 @@ class Searcher:
                 search = table.search(vector, vector_column_name="vector").distance_type("cosine")
                 if where.shared:
                     search = search.where(where.shared, prefilter=True)
-                rows = search.select(["entry_id", "_distance"]).limit(depth).to_arrow().to_pylist()
-            has_more |= len(rows) >= depth
-            for row in rows:
-                score = 1.0 - float(row["_distance"])
-                scores[row["entry_id"]] = max(score, scores.get(row["entry_id"], -1.0))
+                search = search.select([*_TOLD, "_distance"])
+                best, is_cut = _best(search, "_distance", depth, higher_is_better=False)
+            has_more |= is_cut
+            for entry_id, distance in best:
+                scores[entry_id] = max(1.0 - distance, scores.get(entry_id, -1.0))
         return scores, has_more
 
     def _vector(self, query: Query, table: str, embedder: Embedder[Any]) -> QueryVector:
@@ -202,11 +210,30 @@ class Searcher:
             yield table
 
 
+def _best(
+    search: Any, by: str, depth: int, *, higher_is_better: bool
+) -> tuple[list[tuple[str, float]], bool]:
+    """The ``depth`` best of a search, and whether there are more; of equals the shorter, then the lower id.
+
+    Lance cuts a ranking anywhere among equals: it is read on until the first that is left out is worse.
+    """
+    asked = depth
+    while True:
+        rows = search.limit(asked + 1).to_arrow().select([*_TOLD, by]).to_pylist()
+        is_settled = len(rows) <= asked or rows[depth - 1][by] != rows[-1][by]
+        if is_settled or asked >= max(depth, _MOST_EQUALS):
+            break
+        asked *= 4
+    sign = -1 if higher_is_better else 1
+    rows.sort(key=lambda row: (sign * row[by], row["end_s"] - row["start_s"], row["entry_id"]))
+    return [(row["entry_id"], float(row[by])) for row in rows[:depth]], len(rows) > depth
+
+
 def fuse(*rankings: Scores) -> Scores:
     """Reciprocal rank fusion: the sum over rankings of ``1 / (RRF_K + rank)``, ranks from 1."""
     fused: Scores = {}
     for ranking in rankings:
-        ordered = sorted(ranking.items(), key=lambda item: (-item[1], item[0]))
+        ordered = sorted(ranking.items(), key=lambda item: -item[1])  # of equals, in the order they come in
         for rank, (entry_id, _) in enumerate(ordered, start=1):
             fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
     return fused

@@ -33,8 +33,11 @@ OverBudget = Literal["raise", "drop_last", "drop_locals"]
 _ORDER = {"narrative": 0, "local": 1}
 ORDER = ("video", "start_s", "end_s", "scale", "entry_id")
 """Of entries of one kind."""
-_CITATION = re.compile(r"\bclips?\s+(\d+(?:\s*(?:,|and|&|-)\s*(?:clips?\s+)?\d+)*)", re.IGNORECASE)
-_NUMBER = re.compile(r"(\d+)\s*-\s*(?:clips?\s+)?(\d+)|(\d+)", re.IGNORECASE)
+_BETWEEN = r"\s*(?:,\s*and|,\s*&|,|and|&|[-\u2013])\s*"
+_CITATION = re.compile(rf"\bclips?\s+(\d+(?:{_BETWEEN}(?:clips?\s+)?\d+)*)", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d+)\s*[-\u2013]\s*(?:clips?\s+)?(\d+)|(\d+)", re.IGNORECASE)
+_MOST_DIGITS = 18
+"""Of a number that a model wrote: Python refuses to read one of thousands of digits."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,7 @@ _LINES: dict[Form, Callable[[Ranked], str]] = {
 
 
 def parse_citations(answer: str, of: Serialized) -> Citations:
-    """What an answer cites: ``(clip 3)``, ``clip 1, clip 2``, ``clips 1, 2 and 5``, ``clips 3-5``.
+    """What an answer cites: ``(clip 3)``, ``clip 1, clip 2``, ``clips 1, 2, and 5``, ``clips 3-5``.
 
     Case does not count. Ranks stand in the order in which they are first cited.
     """
@@ -230,10 +233,9 @@ def parse_citations(answer: str, of: Serialized) -> Citations:
 
 def _ranks(answer: str, most: int) -> Iterable[int]:
     for listed in _CITATION.findall(answer):
-        for start, end, single in _NUMBER.findall(listed):
-            if single:
-                yield int(single)
-            elif int(start) <= int(end) <= most:
-                yield from range(int(start), int(end) + 1)
-            else:  # no range of ranks: two numbers
-                yield from (int(start), int(end))
+        for numbers in _NUMBER.findall(listed):
+            ranks = [int(number[:_MOST_DIGITS]) for number in numbers if number]
+            if len(ranks) == 2 and ranks[0] <= ranks[1] <= most:
+                yield from range(ranks[0], ranks[1] + 1)
+            else:  # one, or no range of ranks: two numbers
+                yield from ranks

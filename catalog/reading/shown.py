@@ -20,9 +20,9 @@ from evicat.storage.roster import by_beginning, what_it_makes
 from evicat.storage.sql import sql_equals, sql_in
 from evicat.storage.tables import DERIVED
 
-from . import filters
+from . import arguments, filters
 from .columns import ENTRY_SCHEMA, HIT_SCHEMA
-from .filters import Between, OneOrMore, Where, both, several
+from .filters import Between, OneOrMore, Where, both
 from .search import Searcher
 from .views import View
 
@@ -153,11 +153,12 @@ class Shown:
         Raises:
             UsageError: no video has this name, or it is the end of several.
         """
-        exact = self._named_so.get(video)
+        exact = self._named_so.get(arguments.words("video", video))
         if exact:
             return sorted(exact)
         found = self._all_names.filter(pl.col("name").str.ends_with(f"/{video}"))
         ids = sorted(set(found["asset_id"].to_list()))
+        ids = [each for each in ids if each in self.names] or ids  # what is missing does not stand in the way
         if not ids:
             raise UnknownNameError("video", video, sorted(set(self._all_names["name"].to_list()))[:20])
         if len(ids) > 1:
@@ -173,7 +174,8 @@ class Shown:
         """
         writing = self.read("producers").filter(~pl.col("kind").is_in(DERIVED))
         rows = writing.select("producer_id", "component", "scale").iter_rows()
-        return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
+        known = {key: what_it_makes(*what) for key, *what in rows}
+        return by_beginning(known, arguments.words("producer", beginning))
 
     def where(
         self,
@@ -196,9 +198,8 @@ class Shown:
         if not every:
             shared.append(self.view.entry_filter)
         if video is not None:
-            shared.append(
-                sql_in("asset_id", [each for name in several(video) for each in self.asset_ids(name)])
-            )
+            wanted = arguments.names("video", video)
+            shared.append(sql_in("asset_id", [each for name in wanted for each in self.asset_ids(name)]))
         if kind is not None:
             shared.append(filters.of_kind(kind))
         if scale is not None:

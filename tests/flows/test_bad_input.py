@@ -118,7 +118,10 @@ def test_unknown_video_mode_and_kind_list_what_is_known(evicat, evicat_samples, 
     for arguments, message in (
         (["show", "film.mp4"], "unknown video 'film.mp4'; known: phone.mp4"),
         (["search", "x", "--mode", "magic"], "unknown mode 'magic'; known: hybrid, text, vector"),
-        (["search", "x", "--kind", "smell"], "unknown kind 'smell'; known: local, narrative, sound, speech"),
+        (
+            ["search", "x", "--kind", "smell"],
+            "unknown kind 'smell'; known: local, narrative, objects, sound, speech",
+        ),
     ):
         run = evicat(*arguments, "--catalog", catalog)
         assert (run.code, message in " ".join(run.err.split())) == (2, True), run.err

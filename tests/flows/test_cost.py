@@ -85,9 +85,10 @@ def test_a_producer_of_another_making_has_no_plan(made) -> None:
 def timed(tmp_path):
     """Writes a catalog whose requests took the times that they are told to."""
 
-    def write(windows: list[tuple[int, int, float]]):
+    def write(windows: list[tuple[int, int, float]], **describer: object):
+        model, options = ModelRef(name="big"), {"describer": describer}
         producer = Producer(
-            kind="local", scale="local-1s", component="other", version=1, model=ModelRef(name="big")
+            kind="local", scale="local-1s", component="other", version=1, model=model, options=options
         )
         unit = Unit(asset_id="a" * 32, producer_id=producer.producer_id, kind="local", scale=producer.scale)
         catalog = tmp_path / "timed"
@@ -122,6 +123,11 @@ def test_the_rates_of_a_model_are_those_that_its_requests_had(evicat, timed, tmp
     profile.write_text('[engines."big"]\nengine = "simulated"\nconcurrency = 32\n')
     run = evicat("cost", "--catalog", catalog, "--profile", profile)
     assert '[engines."big"]\nprompt_tokens_per_second = 128000\noutput_tokens_per_second = 1600' in run.out
+
+
+def test_windows_whose_crops_another_model_checked_tell_no_rates_of_either(timed) -> None:
+    windows = [(p, o, p / 4000 + o / 50) for p, o in ((1000 + 50 * n, 100 + 37 * (n % 5)) for n in range(20))]
+    assert cost(str(timed(windows, check_crop={"model": "m"})), []).rates == ()
 
 
 def test_windows_that_are_all_alike_tell_no_rates(evicat, timed) -> None:

@@ -257,6 +257,32 @@ def test_objects_are_found_listed_and_shown_by_their_kind(boxed, evicat) -> None
     assert "objects-2s" in evicat("producers", "--catalog", boxed.catalog).out
 
 
+CHECKED = """
+name = "checked"
+[[scales]]
+kind = "local"
+window_seconds = 3
+describer = "vlm-local"
+frames = { per_window = 2, max_width = 640 }
+options = { model = "lab/eye-9b", ground = true, check_crop = { model = "lab/eye-9b" } }
+"""
+
+
+def test_calls_that_check_boxes_count_for_the_limit_of_calls(media, evicat, tmp_path, monkeypatch) -> None:
+    """A window takes three: one describes it, and one is about each of its two boxes."""
+    monkeypatch.setattr(chat_server, "completion", seeing)
+    recipe, profile = tmp_path / "checked.toml", tmp_path / "profile.toml"
+    recipe.write_text(CHECKED)
+    with chat_server.ChatServer() as server:
+        profile.write_text(f'[engines."lab/eye-9b"]\nendpoint = "{server.url}"\nconcurrency = 1\n')
+        catalog = ("--catalog", tmp_path / "catalog", "--recipe", recipe, "--profile", profile)
+        run = evicat("index", media / "plain.mp4", *catalog, "--max-calls", 3)
+    assert run.code == 4, run.err
+    assert "Stopped (--max-calls 3)" in " ".join(run.out.split())
+    (window,) = Catalog.open(str(tmp_path / "catalog")).coverage().to_dicts()
+    assert (window["outcome"], window["attempts"]) == ("done", 1)
+
+
 FROM_LOCAL = """
 name = "from-local"
 [[scales]]

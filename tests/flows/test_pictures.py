@@ -105,6 +105,20 @@ def test_a_cut_holds_the_span_and_nothing_else(catalog, tmp_path):
         assert len(list(container.decode(video=0))) == 10
 
 
+def test_a_cut_begins_with_what_is_on_display_and_lasts_as_long_as_the_span(catalog, tmp_path):
+    file = catalog.clip("clip.mp4", tmp_path / "cut.mp4", (1.9, 2.3))  # a frame each 0.2 s: red until 2
+    with av.open(str(file)) as container:
+        pictures = [(frame.time, frame.to_ndarray(format="rgb24")) for frame in container.decode(video=0)]
+        assert abs(container.duration / 1e6 - 0.4) <= 0.2
+    assert [(round(time, 3), looks(image, "red")) for time, image in pictures][:2] == [
+        (0, True),
+        (0.1, False),
+    ]
+    within = catalog.clip("clip.mp4", tmp_path / "within.mp4", (7.85, 7.95))  # no frame begins in it
+    with av.open(str(within)) as container:
+        assert looks(next(container.decode(video=0)).to_ndarray(format="rgb24"), "white")
+
+
 def test_a_cut_never_overwrites(catalog, tmp_path):
     (tmp_path / "mine.mp4").write_bytes(b"x")
     with pytest.raises(UsageError, match="exists already"):

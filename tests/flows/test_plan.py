@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 
 import polars as pl
 import pytest
@@ -276,3 +278,18 @@ def test_a_damaged_cache_of_probes_is_named(evicat, trial, own_probes) -> None:
     run = evicat("plan", trial.media, *trial.options())
     assert run.code == 2
     assert f"{own_probes} is no usable cache of probes" in "".join(run.err.split("\n"))
+
+
+def test_where_probes_cannot_be_kept_a_note_says_so(evicat, trial, tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: tmp_path / "file" / "evicat")
+    told = json.loads(evicat("plan", trial.media, *trial.options(), "--json").out)
+    assert any("probes are not kept" in note for note in told["notes"])
+    assert told["assets"] == 2
+
+
+def test_kept_probes_that_are_no_longer_understood_are_made_again(trial, own_probes) -> None:
+    before = trial.plan()
+    with closing(sqlite3.connect(own_probes)) as cache, cache:
+        cache.execute("UPDATE probes SET facts = '{}'")
+    assert trial.plan() == before

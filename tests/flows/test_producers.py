@@ -136,7 +136,7 @@ def test_retired_entries_are_not_found_and_come_back(evicat, listed, catalog: Pa
     assert f"evicat retire --undo {new} {digest} --catalog {catalog}" in run.out
     assert find(listed(catalog), "local-4s", "retired") == new
     assert len(Catalog.open(str(catalog)).entries(producer=new)) == 0
-    assert len(listed(catalog, "--at", str(before._reader.version))) == len(rows)
+    assert len(listed(catalog, "--at", str(before.version))) == len(rows)
     undone = evicat("retire", "--undo", new, digest, "--catalog", catalog, "--json")
     assert json.loads(undone.out)["entries"] == len(texts) + len(before.entries(producer=digest))
     assert Catalog.open(str(catalog)).entries(producer=new).equals(texts)

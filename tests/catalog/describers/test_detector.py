@@ -13,7 +13,7 @@ from evicat.catalog.describers.detection import load_detector, one_text
 from evicat.catalog.describers.loaders import load_describer
 from evicat.catalog.weights import resolve
 from evicat.schemas.entry import Entry
-from evicat.schemas.errors import RecipeError, UsageError, WindowError
+from evicat.schemas.errors import EngineDownError, RecipeError, RequestError, UsageError, WindowError
 from evicat.schemas.recipe import FrameOptions, Profile, Scale
 from evicat.schemas.records import LocalRecord
 from evicat.schemas.span import US, Span
@@ -50,13 +50,13 @@ def finds_red(tiny, monkeypatch):
         monkeypatch.setattr(each, "forward", tiny.finds_red)
 
 
-def load(folder, engine=None, **options):
+def load(folder, engine=None, device="cpu", **options):
     """The describer on the model in ``folder``."""
     given = {"model": str(folder), "names": ["red square", "dog"]} | options
     scale = Scale(
         kind="objects", window_seconds=10, describer="detector", frames=FrameOptions(), options=given
     )
-    made = load_describer(scale, Profile(threads=1))
+    made = load_describer(scale, Profile(threads=1, device=device))
     made.bind(lambda model: engine)
     return made
 
@@ -217,12 +217,24 @@ def test_each_name_has_the_score_of_its_own_tokens(folders):
     assert {int(each.name.removeprefix("thing ")) // 8 for each in found} == {0, 1, 2}
 
 
+def test_names_that_are_too_long_for_one_prompt_stand_in_several(folders):
+    """Grounding DINO reads 256 tokens; here each letter is one."""
+    detector = load_detector(resolve(str(folders["grounding-dino"]), profile=Profile()), Profile(threads=1))
+    names = [letter * 50 for letter in "abcdefgh"]
+    assert list(map(len, detector._prompts(names))) == [4, 4]
+    image = np.random.default_rng(0).integers(0, 255, (60, 90, 3), dtype=np.uint8)
+    (found,) = detector.find([image], names, 0.0)
+    assert {each.name for each in found[:6]} <= set(names[:4])
+    assert {each.name for each in found[6:]} <= set(names[4:])
+    assert len(found) == 2 * 6
+
+
 def test_crops_are_checked_by_a_chat_model(folders, finds_red, window, engine):
     asked = engine(json.dumps({"shows": True}), json.dumps({"shows": False}))
     made = load(folders["owlv2"], asked, check_crop={"model": "m"}).describe(window)
     assert len(made.record.boxes) == 1
     assert made.message.endswith("of their name, 1 not what they are called, by their crop")
-    assert (made.prompt_tokens, made.completion_tokens) == (200, 20)
+    assert (made.further_calls, made.prompt_tokens, made.completion_tokens) == (2, 200, 20)
 
 
 def test_where_all_crops_are_denied_there_is_no_entry_but_a_message(folders, finds_red, window, engine):
@@ -270,3 +282,29 @@ def test_a_folder_without_a_detector_ends_a_run_at_its_start(folders, tmp_path):
     with pytest.raises(UsageError, match="cannot load the detector"):
         load(tmp_path).check()
     load(folders["owlv2"]).check()
+
+
+def test_a_device_that_is_not_there_ends_a_run_at_its_start(folders, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UsageError, match="sees 0 CUDA devices"):
+        load(folders["owlv2"], device="cuda").check()
+
+
+def test_frames_that_a_processor_scales_to_nothing_fail_their_window_alone(folders, draw):
+    strip = np.random.default_rng(0).integers(0, 256, (2, 2048, 3), dtype=np.uint8)
+    with pytest.raises(RequestError, match="takes no frames of 2048x2"):
+        load(folders["grounding-dino"]).describe(WindowInput(SPAN, draw.in_time([strip])))
+
+
+def test_a_frame_of_one_pixel_is_a_picture_all_the_same(folders, draw):
+    dot = np.array([[[250, 20, 20]]], np.uint8)
+    load(folders["grounding-dino"], confidence=0).describe(WindowInput(SPAN, draw.in_time([dot])))
+
+
+def test_a_model_that_fails_leaves_its_windows_to_the_next_run(folders, window, tiny, monkeypatch):
+    def fail(self, **_):
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(tiny.CLASSES["owlv2"], "forward", fail)
+    with pytest.raises(EngineDownError, match="device-side assert"):
+        load(folders["owlv2"]).describe(window)

@@ -195,19 +195,23 @@ def test_crops_are_shown_to_a_model_and_what_it_denies_is_dropped(describer, win
     assert made.message == "1 box dropped: 1 not what they are called, by their crop"
     assert made.flags == ()
     assert (made.prompt_tokens, made.completion_tokens) == (300, 30)
+    assert (made.attempts, made.further_calls) == (1, 2)
     assert {request.parts[1] for request in vlm.engine.asked[1:]} == {
         "It is said to show: red square",
         "It is said to show: red ball",
     }
 
 
-@pytest.mark.parametrize("trouble", [RefusedError("no"), ("I cannot say", "stop"), ("", "refused")])
-def test_a_box_without_an_answer_about_its_crop_is_dropped(describer, window, grounded, trouble):
+@pytest.mark.parametrize(
+    ("trouble", "calls"), [(RefusedError("no"), 1), (("I cannot say", "stop"), 2), (("", "refused"), 1)]
+)
+def test_a_box_without_an_answer_about_its_crop_is_dropped(describer, window, grounded, trouble, calls):
     answer = grounded(("2:01.9", "red square", [250, 250, 500, 500]))
     vlm = describer("vlm-local", answer, trouble, trouble, ground=True, check_crop={"model": "m"})
     made = vlm.describe(window)
     assert made.record.boxes == ()
     assert made.message == "1 box dropped: 1 with no answer about their crop"
+    assert made.further_calls == calls
 
 
 def test_where_the_model_of_the_check_is_gone_the_run_ends(describer, window, grounded):

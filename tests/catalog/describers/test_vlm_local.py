@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from evicat.catalog.describers.base import WindowInput
-from evicat.catalog.describers.chat import Domain, prompt_text
+from evicat.catalog.describers.chat import ChatOptions, Domain, prompt_text
 from evicat.schemas.entry import FLAGS
 from evicat.schemas.errors import (
     AnswerError,
@@ -401,3 +402,9 @@ def test_an_unbound_describer_says_so(draw):
     frames = draw.in_time([np.zeros((8, 8, 3), np.uint8)])
     with pytest.raises(RuntimeError, match="call bind"):
         VlmLocal(VlmLocalOptions(model="m"), Profile()).describe(WindowInput(SPAN, frames=frames))
+
+
+@pytest.mark.parametrize("seed", [2**63 - 1, -(2**63) - 1])
+def test_a_seed_that_no_engine_could_take_is_told_by_the_recipe(seed):
+    with pytest.raises(ValidationError, match="seed"):
+        ChatOptions(model="m", seed=seed)

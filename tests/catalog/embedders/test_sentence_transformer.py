@@ -107,6 +107,13 @@ def test_broken_weights_are_named(tmp_path):
         _ = load_embedder(options, Profile()).dimension
 
 
+def test_a_device_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    options = EmbedderOptions(name="sentence-transformers", model="packaged:all-MiniLM-L6-v2")
+    with pytest.raises(UsageError, match="sees 0 CUDA devices"):
+        _ = load_embedder(options, Profile(device="cuda")).dimension
+
+
 def test_hub_model_that_is_not_at_hand_is_named():
     options = EmbedderOptions(name="sentence-transformers", model="nobody/nothing")
     with pytest.raises(UsageError, match="model 'nobody/nothing' is not whole in the model hub's cache"):

@@ -7,14 +7,24 @@ import json
 import shutil
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evicat.catalog.answers import Answer
+from evicat.catalog.asking import ask
 from evicat.catalog.engines import transformers_engine
 from evicat.catalog.engines.base import ChatRequest, Picture
 from evicat.catalog.engines.transformers_engine import TransformersEngine, alike
-from evicat.schemas.errors import EngineDownError, IntegrityError, MissingExtraError, RequestError, UsageError
+from evicat.schemas.errors import (
+    EngineDownError,
+    IntegrityError,
+    MissingExtraError,
+    RequestError,
+    TooLongError,
+    UsageError,
+)
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 
@@ -32,6 +42,13 @@ SCHEMA = {
     "required": ["first", "second"],
     "additionalProperties": False,
 }
+
+
+class Pair(Answer):
+    """What :data:`SCHEMA` is the form of."""
+
+    first: str
+    second: str
 
 
 @pytest.fixture
@@ -327,9 +344,18 @@ def test_a_prompt_that_is_too_long_fails_alone_and_tells_its_length(engine, requ
     futures = [engine.submit(each) for each in (request_of("a"), long, request_of("b"))]
     assert futures[0].result(60).text
     assert futures[2].result(60).text
-    with pytest.raises(RequestError, match=r"the prompt has \d+ tokens.*takes 32768 together") as failed:
+    with pytest.raises(TooLongError, match=r"the prompt has \d+ tokens.*takes 32768 together") as failed:
         futures[1].result(60)
     assert failed.value.prompt_tokens > 1000
+
+
+def test_a_prompt_that_is_too_long_is_answered_with_half_its_pictures(engine, request_of):
+    half = request_of(max_tokens=1, schema=SCHEMA)
+    room = 32_768 - engine.submit(half).result(60).prompt_tokens
+    whole = replace(half, parts=(*half.parts, *half.parts), max_tokens=room)
+    asked = ask(engine, whole, Pair, lambda same: same, lambda _: replace(half, max_tokens=room))
+    assert asked.pictures == len(half.pictures) < len(whole.pictures)
+    assert "takes 32768 together" in asked.notes[0]
 
 
 def test_a_picture_that_is_none_fails_alone(engine, request_of):
@@ -354,7 +380,13 @@ def test_a_schema_that_no_grammar_keeps_to_is_told_at_the_start(engine, request_
 
 
 @pytest.mark.parametrize(
-    ("device", "told"), [("cuda", "sees 0 CUDA"), ("mps", "sees none"), ("abacus", "cpu, cuda")]
+    ("device", "told"),
+    [
+        ("cuda", "sees 0 CUDA"),
+        ("mps", "sees none"),
+        ("abacus", "cpu, cuda"),
+        ("meta", "cannot be used"),  # a name that torch knows, where nothing can be computed
+    ],
 )
 def test_a_device_that_is_not_there_says_what_to_change(
     engine_of, tiny_vlm, request_of, monkeypatch, device, told

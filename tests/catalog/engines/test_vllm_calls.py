@@ -122,7 +122,7 @@ def test_without_a_system_prompt_there_is_no_such_message() -> None:
 
 
 def test_a_broken_picture_is_the_fault_of_its_request() -> None:
-    with pytest.raises(RequestError, match="a picture of this request cannot be decoded"):
+    with pytest.raises(RequestError, match="a picture of 7 bytes cannot be read"):
         messages_of(ChatRequest("", (Picture(b"no JPEG", 1, 1),), max_tokens=10))
 
 

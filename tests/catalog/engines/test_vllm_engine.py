@@ -28,6 +28,7 @@ from evicat.schemas.errors import (
     MissingExtraError,
     RecipeError,
     RequestError,
+    TooLongError,
     UsageError,
 )
 from evicat.schemas.identity import ModelRef
@@ -304,11 +305,26 @@ def test_a_model_without_eyes_is_not_shown_pictures(jpeg: bytes) -> None:
 
 @pytest.mark.usefixtures("package")
 def test_errors_are_the_engines_where_it_is_dead_and_else_the_requests() -> None:
-    error = ValueError("The decoder prompt (length 40000) is longer than the maximum model length of 32768.")
-    with pytest.raises(RequestError, match=r"vLLM refuses this request: The decoder prompt .length 40000"):
+    error = ValueError("temperature must be non-negative")
+    with pytest.raises(RequestError, match="vLLM refuses this request: temperature must be") as refused:
         ask(MadeUpEngine(error=error), question("a"))
+    assert type(refused.value) is RequestError
     with pytest.raises(EngineLostError, match="its process ended: gone"):
         ask(MadeUpEngine(error=DeadError("gone"), errored=True), question("a"))
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The decoder prompt (length 40000) is longer than the maximum model length of 32768.",
+        "This model's maximum context length is 32768 tokens. However, your request has 40000 input tokens.",
+        "At most 4 image(s) may be provided in one prompt.",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_from_other_refusals(said: str) -> None:
+    with pytest.raises(TooLongError, match="vLLM refuses this request: "):
+        ask(MadeUpEngine(error=ValueError(said)), question("a"))
 
 
 @pytest.mark.usefixtures("package")

@@ -4,6 +4,7 @@ import json
 import tarfile
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pysubs2
@@ -135,6 +136,64 @@ def test_a_folder_with_something_in_it_is_not_written_to(catalog, tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(UsageError, match="is not empty"):
         export(catalog, tmp_path, "parquet")
+
+
+def test_odd_texts_stay_in_their_cues(shelf, tmp_path):
+    texts = ["[V4+ Styles]", "{1}{2}x", "WEBVTT", "42", "1 00:00:01,000 00:00:02,000", "A &lt; B & C"]
+    rows = [(at, at + 1, text, {"speaker": "A\n\nB --> {c}"}) for at, text in enumerate(texts)]
+    shelf.write("a.mp4", SPEECH, rows)
+    for form in ("srt", "vtt"):
+        export(shelf.catalog, tmp_path / form, form)
+        (file,) = (tmp_path / form).glob(f"*.{form}")
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert sum("-->" in line for line in lines) == len(texts)
+        assert sum(line.startswith("A B \u2192 (c): ") for line in lines) == len(texts)
+        assert lines[-1 if lines[-1] else -2].endswith("A &lt; B & C" if form == "srt" else "&amp;lt; B & C")
+
+
+def test_markers_are_never_calculated_by_a_spreadsheet(shelf, tmp_path):
+    texts = [str(number) for number in range(120)] + ["=HYPERLINK(1)", "+1", "-1", "@SUM(1)", "a=1"]
+    shelf.write("a.mp4", LOCAL, [(at, at + 1, text) for at, text in enumerate(texts)])
+    export(shelf.catalog, tmp_path / "out", "csv")
+    (file,) = (tmp_path / "out").glob("*.csv")
+    shown = pl.read_csv(file, infer_schema=False)["text"].to_list()
+    assert shown == [*texts[:120], "'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(1)", "a=1"]
+
+
+def test_a_video_name_longer_than_a_file_name_is_cut(shelf, tmp_path):
+    shelf.write("日本語" * 60 + "/a.mp4", LOCAL, [(0, 10, "a")])
+    assert export(shelf.catalog, tmp_path / "out", "srt").files == 1
+
+
+@pytest.mark.parametrize("name", ["../up", "/up", "", ".", "vectors", "Vectors"])
+def test_a_split_is_a_folder_of_its_own_inside(catalog, tmp_path, name):
+    with pytest.raises(UsageError, match="a split cannot be called"):
+        export(catalog, tmp_path / "out", "jsonl", Choice(shares={name: 1.0}))
+    with pytest.raises(UsageError, match="a split cannot be called"):
+        export(catalog, tmp_path / "out", "jsonl", Choice(shares={"a": 0.5, "A": 0.5}))
+
+
+def test_vectors_go_with_the_entries_of_a_producer_that_is_not_shown(shelf, direction, tmp_path):
+    other = LOCAL.model_copy(update={"version": 2})
+    shelf.write("a.mp4", LOCAL, [(0, 10, "a", {"vector": direction(1)})])
+    shelf.write("a.mp4", other, [(0, 10, "b", {"vector": direction(0, 1)})])
+    export(shelf.catalog, tmp_path / "out", "parquet", Choice(producer=other.producer_id), vectors=True)
+    (file,) = (tmp_path / "out" / "vectors").glob("*/*.parquet")
+    assert pl.read_parquet(file)["vector"][0].to_list() == pytest.approx(direction(0, 1))
+
+
+def test_a_place_where_no_folder_can_be_is_told(catalog, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file" / "sub", tmp_path / ("x" * 300), "a\0b"):
+        with pytest.raises(UsageError, match="cannot be"):
+            export(catalog, place, "jsonl")
+
+
+def test_a_choice_may_be_of_numpy(catalog, tmp_path):
+    choice = Choice(video=np.array(["v1.mp4"]), seed=np.int64(3), shares={"a": np.float64(1)})
+    export(catalog, tmp_path / "out", "jsonl", choice)
+    facts = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert (facts["choice"]["video"], facts["choice"]["seed"]) == (["v1.mp4"], 3)
 
 
 @pytest.mark.parametrize("text", ["train", "train=x", "=1", "a=1,a=1", "a=0.5", "", "a/b=1"])

@@ -1,5 +1,6 @@
 """Searching: what is found, in which order, and what odd queries and filters do."""
 
+import polars as pl
 import pytest
 
 from evicat.catalog.query import Catalog
@@ -142,6 +143,16 @@ class TestByVector:
         assert found["text"].to_list() == ["window 0", "window 0"]
 
     @pytest.mark.parametrize(
+        "filters_",
+        [{}, {"video": "b.mp4"}, {"between": (10, 30)}, {"text": "WINDOW 2"}, {"per_video": 2}, {"kind": []}],
+    )
+    def test_fewer_are_the_first_of_more(self, catalog, direction, filters_):
+        asked = {"vector": direction(1, 0.7), **filters_}
+        whole = catalog.search(limit=100, **asked)["entry_id"].to_list()
+        for limit in range(1, 9):
+            assert catalog.search(limit=limit, **asked)["entry_id"].to_list() == whole[:limit]
+
+    @pytest.mark.parametrize(
         ("vector", "said"),
         [
             ([1.0, 2.0], r"has 2 numbers, but those of .*MiniLM.* have 384"),
@@ -161,6 +172,37 @@ class TestByVector:
             catalog.search("x", mode="text", vector=direction(1))
         with pytest.raises(UsageError, match="needs a text"):
             catalog.search(vector=direction(1), mode="hybrid")
+
+
+class TestOfManyEquals:
+    """Entries that say the same: which of them stand first does not hang on where a ranking was cut."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def catalog(cls, tmp_path_factory, making_shelf, direction):
+        shelf = making_shelf(tmp_path_factory.mktemp("equals") / "catalog")
+        for number in range(2):
+            ends = [at * 10 + (10 if at % 7 else 5) for at in range(90)]
+            rows = [
+                (at * 10, end, "nothing visible", {"vector": direction(1)}) for at, end in enumerate(ends)
+            ]
+            shelf.write(f"{number}.mp4", LOCAL, rows)
+        return shelf.catalog
+
+    @pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+    @pytest.mark.parametrize("limit", [1, 3, 20, 30])
+    def test_the_shortest_and_then_the_lowest_ids_stand_first(self, catalog, direction, mode, limit):
+        vector = {} if mode == "text" else {"vector": direction(1)}
+        rows = catalog.entries().with_columns(length=pl.col("end_s") - pl.col("start_s"))
+        expected = rows.sort("length", "entry_id")["entry_id"].head(limit).to_list()
+        found = catalog.search("" if mode == "vector" else "nothing", mode=mode, limit=limit, **vector)
+        assert found["entry_id"].to_list() == expected
+
+
+def test_occurrences_are_all_there_however_many(shelf, monkeypatch):
+    monkeypatch.setattr("evicat.catalog.reading.search.MOST", 3)
+    shelf.write("a.mp4", LOCAL, [(at, at + 1, "a red car") for at in range(20)])
+    assert len(shelf.catalog.occurrences("red")) == 20
 
 
 def test_answers_have_one_schema_whatever_matched(odd):
