@@ -69,6 +69,10 @@ class Detector(ABC):
             ) from error
         return found
 
+    def reads_whole(self, name: str) -> bool:
+        """Whether the model takes in all of a name."""
+        return True
+
     @abstractmethod
     def _find(self, images: list[Image], names: list[str], confidence: float) -> list[list[Detection]]: ...
 
@@ -83,6 +87,10 @@ class Detector(ABC):
 
 class Owl(Detector):
     """OWL-ViT and OWLv2: each place in the picture is compared with every name, and gets the likeliest."""
+
+    def reads_whole(self, name: str) -> bool:
+        tokens = self._processor.tokenizer(name)["input_ids"]
+        return len(tokens) <= int(self._model.config.text_config.max_position_embeddings)
 
     def _find(self, images: list[Image], names: list[str], confidence: float) -> list[list[Detection]]:
         _, outputs = self._run(images=images, text=[names] * len(images))

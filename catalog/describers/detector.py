@@ -18,7 +18,7 @@ from evicat.catalog.engines.base import Engine
 from evicat.catalog.media.frame import Frame
 from evicat.catalog.weights import Weights, resolve
 from evicat.schemas.entry import Entry
-from evicat.schemas.errors import WindowError
+from evicat.schemas.errors import UsageError, WindowError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model
 from evicat.schemas.recipe import Profile
@@ -46,7 +46,8 @@ class DetectorOptions(Model):
     digest: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     """Digest that its weights must have; empty: any."""
     names: tuple[Name, ...] = Field(default=(), max_length=64)
-    """What is looked for in every window, such as `["person", "red backpack"]`. OWL models read 16 tokens."""
+    """What is looked for in every window, such as `["person", "red backpack"]`. OWL models read 16 tokens:
+    longer names are refused, and left out where they come from local entries."""
     names_from_local: bool = False
     """Whether what the local entries of the window call `objects` is looked for too; then other local entries
     make other boxes, and the video is decoded a second time."""
@@ -97,8 +98,12 @@ class ObjectDetector(Describer[DetectorOptions]):
             self.crops.bind(engines)
 
     def check(self) -> None:
-        """Load the model: a run that cannot use it ends at its start."""
-        self._detector  # noqa: B018
+        """Load the model: a run that cannot use it, or its names, ends at its start."""
+        long = [name for name in self.options.names if not self._detector.reads_whole(one_line(name))]
+        if long:
+            raise UsageError(
+                f"the detector {self.options.model!r} cannot read all of {long[0]!r}: write fewer words"
+            )
         if self.crops:
             self.crops.check()
 
@@ -116,6 +121,7 @@ class ObjectDetector(Describer[DetectorOptions]):
         """
         frames = [frame for frame in window.frames if contrast(frame) >= LEAST_CONTRAST]
         names, unread = self._names(window.entries)
+        named, names = names, [name for name in names if self._detector.reads_whole(name)]
         if not frames or not names:
             why = "no frame shows anything" if window.frames and not frames else "nothing to look for"
             return Description(record=None, message=why if window.frames else "")
@@ -124,6 +130,7 @@ class ObjectDetector(Describer[DetectorOptions]):
         checked = self._checked(best, frames)
         dropped = dropped + surplus + checked.dropped
         notes = [f"{unread} more names of local entries were not looked for"] if unread else []
+        notes += [f"{cut} names are longer than the model reads"] if (cut := len(named) - len(names)) else []
         notes += [note] if (note := dropped_note(dropped)) else []
         cost: dict[str, Any] = {
             "further_calls": checked.calls,

@@ -187,6 +187,18 @@ def test_names_come_from_local_entries_each_once(folders, finds_red, window):
     assert made.message.startswith("1 more names of local entries were not looked for; ")
 
 
+def test_names_that_are_longer_than_the_model_reads_are_told(folders, finds_red, window):
+    long = "a red square " * 5
+    with pytest.raises(UsageError, match="cannot read all of 'a red square"):
+        load(folders["owlv2"], names=["dog", long.strip()]).check()
+    load(folders["grounding-dino"], names=["dog", long.strip()]).check()
+    describer = load(folders["owlv2"], names=["red square"], names_from_local=True)
+    entries = (local_entry(0, LocalRecord(scene="a", objects=(long, "a door"))),)
+    made = describer.describe(WindowInput(SPAN, window.frames, entries=entries))
+    assert made.record.wanted == ("red square", "a door")
+    assert made.message.startswith("1 names are longer than the model reads")
+
+
 def test_without_any_name_nothing_is_looked_for(folders, window):
     describer = load(folders["owlv2"], names=[], names_from_local=True)
     entries = (local_entry(0, LocalRecord(scene="a")),)
