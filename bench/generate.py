@@ -129,9 +129,9 @@ class Bare:
         from llguidance import LLExecutor, LLMatcher
         from llguidance import numpy as bits
 
-        from evicat.catalog.engines.transformers_grammar import FORM
+        from evicat.catalog.engines.guidance import guided
 
-        grammar = LLMatcher.grammar_from_json_schema(schema | {"x-guidance": FORM})
+        grammar = LLMatcher.grammar_from_json_schema(guided(schema))
         matchers = [LLMatcher(self.tokens, grammar) for _ in range(rows)]
         executor, places = LLExecutor(), torch.arange(32, dtype=torch.int32)
 
