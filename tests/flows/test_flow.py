@@ -52,7 +52,7 @@ class Counter:
 
 
 def recorded_tasks(run_id: UUID, count: int) -> list[str]:
-    """Names of a run's tasks. The server takes them down from events, some of them after the run has ended."""
+    """Names of a run's tasks. The server takes them down from events, some after the run has ended."""
     ours = FlowRunFilter(id=FlowRunFilterId(any_=[run_id]))
     end_s = time.monotonic() + 60
     with get_client(sync_client=True) as client:
