@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,8 @@ from .search import Searcher
 from .views import View
 
 _COLUMNS = [name for name in ENTRY_SCHEMA if name != "video"]
+ASSET_DIGITS = 12
+"""So many digits of its asset's id an entry's id begins with."""
 _READ_TOGETHER = 1_000
 """Entries that are read with one filter by id."""
 
@@ -72,7 +74,7 @@ class Shown:
             return HIT_SCHEMA.to_frame()
         ids = list(scores)
         parts = [
-            self.entries(both(sql_in("entry_id", ids[at : at + _READ_TOGETHER]), where.entries))
+            self.entries(both(self._with_ids(ids[at : at + _READ_TOGETHER]), where.entries))
             for at in range(0, len(ids), _READ_TOGETHER)
         ]
         rows = pl.concat(parts)
@@ -80,6 +82,24 @@ class Shown:
         length = pl.col("end_s") - pl.col("start_s")
         by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
         return rows.with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
+
+    def _with_ids(self, entry_ids: Sequence[str]) -> str:
+        """Entries of these ids. An id begins as that of its asset does, and assets are indexed."""
+        known = self._assets_by_beginning
+        assets = [known.get(entry_id[:ASSET_DIGITS]) for entry_id in entry_ids]
+        wanted = sorted({each for some in assets for each in some or ()})
+        return both(
+            sql_in("asset_id", wanted) if all(assets) else "",
+            sql_in("entry_id", entry_ids),
+        )
+
+    @cached_property
+    def _assets_by_beginning(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for table in ("videos", "names"):
+            for asset_id in self.read(table, "", ["asset_id"])["asset_id"].to_list():
+                found.setdefault(asset_id[:ASSET_DIGITS], set()).add(asset_id)
+        return found
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table, lazily; of entries and vectors what the view shows."""
@@ -96,7 +116,7 @@ class Shown:
 
     def entry(self, entry_id: str) -> dict[str, Any] | None:
         """One entry, whichever view shows it; None where there is none."""
-        rows = self.entries(sql_equals("entry_id", entry_id))
+        rows = self.entries(self._with_ids([entry_id]))
         return None if rows.is_empty() else rows.row(0, named=True)
 
     def asset(self, asset_id: str) -> Asset | None:
