@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from evicat.catalog.drawn_boxes import draw_boxes
 from evicat.catalog.media.clock import Clock
 from evicat.catalog.media.frames import Shown, Wanted, decode_windows
+from evicat.catalog.media.jpeg import jpeg
 from evicat.schemas.asset import Asset, VideoFacts
-from evicat.schemas.errors import UsageError
 from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
 
@@ -74,10 +71,10 @@ def write_frames(
         if not frames or frames[0].pts != keys[index][0]:
             written.not_decoded += citing
             continue
-        plain = _jpeg(frames[0].image)
+        plain = jpeg(frames[0].image, JPEG_QUALITY)
         for citation in citing:
             drawn = draw_boxes(frames[0].image, citation.boxes) if citation.boxes else None
-            picture = plain if drawn is None else _jpeg(drawn, sharp=True)
+            picture = plain if drawn is None else jpeg(drawn, JPEG_QUALITY, sharp=True)
             file = folder / f"{citation.entry_id}_{frames[0].time_us / 1e6:013.6f}s.jpg"
             file.write_bytes(picture)
             written.files.append(file)
@@ -89,16 +86,3 @@ def _wanted(video: VideoFacts, pts: int, width: int) -> Wanted:
     """The window of one microsecond in which the frame of this PTS begins."""
     time_us = Clock.of(video).time_us(pts)
     return Wanted(Span(time_us, time_us + 1), (time_us,), width)
-
-
-def _jpeg(image: npt.NDArray[np.uint8], *, sharp: bool = False) -> bytes:
-    """``sharp``: colours at full resolution, so that drawn lines stay where they are."""
-    import cv2
-
-    options = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
-    if sharp:
-        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
-    is_made, encoded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
-    if not is_made:
-        raise UsageError(f"a picture of {image.shape[1]}x{image.shape[0]} cannot be a JPEG file")
-    return bytes(encoded)

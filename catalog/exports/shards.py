@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from evicat.catalog.cited_frames import JPEG_QUALITY
+from evicat.catalog.media.jpeg import jpeg
 from evicat.catalog.query import Catalog
-from evicat.catalog.reading.media import jpeg
 from evicat.schemas.errors import AssetError
 
 SHARD_SAMPLES = 1_000
@@ -92,7 +93,7 @@ def _illustrated(
             row = waiting.pop(entry_id)
             if lost := len(row["frames"]) - len(frames):
                 problems.append(f"{entry_id}: {lost} of {len(row['frames'])} cited frames do not decode")
-            yield row, [jpeg(frame.image, quality=92) for frame in frames]
+            yield row, [jpeg(frame.image, JPEG_QUALITY) for frame in frames]
     except AssetError as error:
         problems.append(str(error))
     yield from ((row, []) for row in waiting.values())

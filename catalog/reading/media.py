@@ -18,6 +18,7 @@ import numpy.typing as npt
 from evicat.catalog.media.clock import Clock
 from evicat.catalog.media.frame import Frame
 from evicat.catalog.media.frames import Shown, Wanted, frame_times, read_windows
+from evicat.catalog.media.jpeg import jpeg
 from evicat.catalog.media.worker import WorkerPool
 from evicat.catalog.media_files import MediaFiles
 from evicat.schemas.asset import Asset, VideoFacts
@@ -31,6 +32,7 @@ from .shown import Shown as ShownRows
 MAX_FRAMES = 64
 THUMBNAIL = 240
 """Pixels: width of a picture in a notebook."""
+THUMBNAIL_QUALITY = 85
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Frames(Sequence[Frame]):
 
 
 def _figure(frame: Frame) -> str:
-    picture = base64.b64encode(jpeg(scaled(frame.image, THUMBNAIL))).decode()
+    picture = base64.b64encode(jpeg(scaled(frame.image, THUMBNAIL), THUMBNAIL_QUALITY)).decode()
     return (
         '<figure style="display:inline-block;margin:4px;text-align:center">'
         f'<img src="data:image/jpeg;base64,{picture}" width="{min(THUMBNAIL, frame.width)}">'
@@ -133,22 +135,6 @@ def scaled(image: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.uint8]:
     height = max(1, round(image.shape[0] * width / image.shape[1]))
     small: npt.NDArray[np.uint8] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
     return small
-
-
-def jpeg(image: npt.NDArray[np.uint8], quality: int = 85) -> bytes:
-    """An RGB picture as a JPEG file.
-
-    Raises:
-        UsageError: the format has no place for such a size.
-    """
-    import cv2
-
-    is_made, encoded = cv2.imencode(
-        ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality]
-    )
-    if not is_made:
-        raise UsageError(f"a picture of {image.shape[1]}x{image.shape[0]} cannot be a JPEG file")
-    return bytes(encoded)
 
 
 class SourceMedia:
