@@ -1,0 +1,1 @@
+"""Looking at a catalog: the report page, the web viewer and plots. Reads, and never writes, a catalog."""
