@@ -210,7 +210,14 @@ class Store:
             before = self._redo.get(unit.unit_id, {}).pop(result.span.start_us, None)
             if before:
                 result = result.model_copy(update={"attempts": result.attempts + before.attempts})
-            held.write(result, embedder)
+            if held.is_only(result) and self._is_whole(unit, result.span):
+                self._count(held.stage_whole(result, embedder))  # one durable file in place of two
+                self._facts.note_unit(unit, complete=True)
+            else:
+                held.write(result, embedder)
+
+    def _is_whole(self, unit: Unit, span: Span) -> bool:
+        return (span.start_us, span.end_us) == (0, self._facts.duration_us(unit.asset_id))
 
     @tells_when_full
     def seal(self, unit: Unit) -> None:

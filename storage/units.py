@@ -52,21 +52,35 @@ class OpenUnit:
         self.pending[result.span.start_us] = result
         self._note(result)
 
+    def stage_whole(self, result: WindowResult, embedder_id: str) -> int:
+        """Stage the unit's only result, without a journal; how many rows that makes. Errors as of `write`."""
+        self._check(result)
+        rows = self._stage([result], embedder_id, result.span.end_us)
+        self._note(result)
+        return rows
+
+    def is_only(self, result: WindowResult) -> bool:
+        """Whether the unit has nothing beside what ``result`` replaces."""
+        return not self.pending and set(self._ends) <= {result.span.start_us}
+
     def seal(self, complete_until_us: int | None = None) -> int:
         """Stage what is pending, and how many rows that makes; without any, only completion is staged."""
         if not self.pending and complete_until_us is None:
             return 0
+        rows = self._stage(list(self.pending.values()), self._embedder_id, complete_until_us)
+        self._journal.remove()
+        self.pending = {}
+        return rows
+
+    def _stage(self, results: list[WindowResult], embedder_id: str, complete_until_us: int | None) -> int:
         facts = ChunkFacts(
             unit=self.unit,
             run_id=self._run_id,
-            embedder_id=self._embedder_id if any(result.vectors for result in self.pending.values()) else "",
+            embedder_id=embedder_id if any(result.vectors for result in results) else "",
             complete_until_us=complete_until_us,
         )
-        self._staging.stage_chunk(facts, list(self.pending.values()))
-        self._journal.remove()
-        rows = sum(1 + len(result.entries) + len(result.vectors) for result in self.pending.values())
-        self.pending = {}
-        return rows
+        self._staging.stage_chunk(facts, results)
+        return sum(1 + len(result.entries) + len(result.vectors) for result in results)
 
     def tiles_until_us(self) -> int:
         """Where the results end.

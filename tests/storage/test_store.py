@@ -376,6 +376,24 @@ def test_a_unit_that_ends_before_its_asset_is_not_complete(making, store):
     assert list(store.results(unit)) == [0]
 
 
+def test_a_units_only_result_is_staged_without_a_journal(making, catalog):
+    """It needs no second durable file, and survives whoever wrote it."""
+    unit = making.unit()
+    with pytest.raises(KeyboardInterrupt), Store.connect(catalog, write=True) as writer:
+        writer.add_asset(making.asset(windows=1))
+        writer.open(unit)
+        writer.write(unit, making.failed(0))
+        assert list(writer.layout.journals.iterdir()) == []
+        writer.write(unit, making.done(unit, 0))
+        raise KeyboardInterrupt
+    with Store.connect(catalog, write=True) as writer:
+        assert writer.is_complete(unit)
+        assert writer.open(unit)[0].outcome == "done"
+    (row,) = making.content(catalog)["units"]
+    assert (row["done"], row["failed"], row["complete"]) == (1, 0, True)
+    assert len(making.content(catalog)["entries"]) == 1
+
+
 def test_nothing_is_added_after_the_catalog_was_let_go_of(making, store):
     store.release()
     with pytest.raises(BusyError, match="open it again"):
