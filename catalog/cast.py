@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import polars as pl
+from pydantic import ValidationError
 
+from evicat.schemas.errors import IntegrityError
 from evicat.schemas.records import CastMember, NarrativeRecord
 
 CAST_SCHEMA = pl.Schema(
@@ -34,6 +36,9 @@ def cast_frame(narratives: pl.DataFrame) -> pl.DataFrame:
     """One row per member of the cast and producer, in order of their first appearance.
 
     ``narratives``: ``entry_id, scale, producer_id, end_s, start_s, record`` of the narratives of one asset.
+
+    Raises:
+        IntegrityError: a record is not that of a narrative.
     """
     rows = []
     for (scale, producer_id), group in narratives.group_by("scale", "producer_id", maintain_order=True):
@@ -52,7 +57,7 @@ def _people(narratives: Iterable[tuple[str, float, str]]) -> list[_Person]:
     people: list[_Person] = []
     by_name: dict[str, _Person] = {}
     for entry_id, end_s, record in narratives:
-        for member in NarrativeRecord.model_validate_json(record).cast:
+        for member in _cast(entry_id, record):
             if member.last_seen_s != end_s:
                 continue  # kept from an earlier window, and not in this one
             names = [name.casefold() for name in (member.name, *member.formerly)]
@@ -64,3 +69,12 @@ def _people(narratives: Iterable[tuple[str, float, str]]) -> list[_Person]:
             person.entries.append(entry_id)
             by_name |= dict.fromkeys(names, person)
     return people
+
+
+def _cast(entry_id: str, record: str) -> tuple[CastMember, ...]:
+    try:
+        return NarrativeRecord.model_validate_json(record).cast
+    except ValidationError:
+        raise IntegrityError(
+            f"the record of {entry_id} is not that of a narrative: {record[:200]!r}; make it again"
+        ) from None

@@ -25,6 +25,7 @@ from evicat.catalog.engines.scripted import Rule, ScriptedOptions
 from evicat.catalog.engines.simulated import Faults, SimulatedOptions
 from evicat.catalog.engines.transformers_options import TransformersOptions
 from evicat.catalog.engines.vllm_options import VllmOptions
+from evicat.catalog.measures.card import MEASURES
 from evicat.catalog.transcribers.loaders import TRANSCRIBERS, transcriber_class
 from evicat.flows.cli import EXIT_FAILURES, EXIT_USAGE, app
 from evicat.schemas import errors
@@ -170,11 +171,24 @@ def _command(name: str, command: Any) -> list[str]:
     return lines
 
 
+def quality_page() -> str:
+    lines = ["# Measures of quality", ""]
+    lines += ["What `evicat quality` measures of each producer: see [the guide](../guides/quality.md).", ""]
+    rows = (
+        (f"`{name}`", each.meaning, "" if each.look is None else f"{each.sign} {each.look:g}")
+        for name, each in MEASURES.items()
+    )
+    lines += _table(("measure", "meaning", "good"), rows)
+    lines += ["", "What is not good is worth a look. The bounds are chosen, and learned from nothing."]
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "recipe.md": recipe_page,
     "profile.md": profile_page,
     "tables.md": tables_page,
     "flags.md": flags_page,
+    "quality.md": quality_page,
     "cli.md": cli_page,
 }
 

@@ -34,7 +34,7 @@ def unit_results(
     chunks = _staged(staging, unit.unit_id)
     tables = reader()
     nothing: tuple[str | None, Results] = (None, {})
-    inputs, results = _committed(tables, unit, vector_table) if is_known(unit) else nothing
+    inputs, results = committed_results(tables, unit, vector_table) if is_known(unit) else nothing
     for chunk in chunks:
         if chunk.facts.unit.inputs_hash != inputs:
             inputs, results = chunk.facts.unit.inputs_hash, {}
@@ -50,7 +50,7 @@ def _staged(staging: StagingArea, unit_id: str) -> list[StagedChunk]:
             continue
 
 
-def _committed(reader: Reader, unit: Unit, vector_table: str) -> tuple[str | None, Results]:
+def committed_results(reader: Reader, unit: Unit, vector_table: str = "") -> tuple[str | None, Results]:
     """``inputs_hash`` of the stored unit (None: not stored), and its results if it is that of ``unit``."""
     mine = sql_equals("unit_id", unit.unit_id)
     stored = reader.dataset("units").to_table(columns=["inputs_hash"], filter=mine).to_pylist()

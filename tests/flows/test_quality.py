@@ -1,8 +1,13 @@
 """``evicat quality``: the printed card, and the gate."""
 
 import json
+from dataclasses import replace
 
 import pytest
+
+from evicat.catalog.describers.vlm_narrative import VlmNarrative
+from evicat.catalog.query import Catalog
+from evicat.schemas.errors import WindowError
 
 
 @pytest.fixture(scope="module")
@@ -13,16 +18,103 @@ def library(new_rerun, tmp_path_factory):
     return library
 
 
-def test_the_card_names_producers_measures_and_meanings(library, evicat):
+def test_the_card_says_first_what_is_worth_a_look(library, evicat):
     run = evicat("quality", "--catalog", library.catalog)
     assert (run.code, run.err) == (0, "")
     assert "local-2s by sight" in run.out
-    assert "repeated_share" in run.out
-    assert "less is better" in run.out
+    assert "0: failed_share" in run.out
+    assert "windows that failed" not in run.out, "what is in order is not explained"
+    full = evicat("quality", "--all", "--catalog", library.catalog)
+    assert "windows that failed or were refused" in full.out
+    assert "good: <= 0.02" in full.out
     rows = map(json.loads, evicat("quality", "--json", "--catalog", library.catalog).out.splitlines())
     values = {(row["component"], row["measure"]): row["value"] for row in rows}
     assert values["sight", "failed_share"] == 0
     assert values["sight", "repeated_share"] == 0, "no two colours read alike"
+
+
+def test_what_is_doubtful_is_explained(rerun, evicat):
+    rerun.put("clip.mp4")
+    rerun.failing = {("sight", 0): WindowError("no answer")}
+    rerun.index()
+    run = evicat("quality", "--catalog", rerun.catalog)
+    assert "failed_share 0.25 n=4 windows that failed or were refused" in " ".join(run.out.split())
+    assert "worth a look" in run.out
+
+
+def test_windows_are_described_again_and_from_grey_frames(library, evicat):
+    ask = ("quality", "--redescribe", "1%", "--blank", "--recipe", library.recipe)
+    run = evicat(*ask, "--json", "--catalog", library.catalog)
+    assert run.code == 0
+    assert "Describing again: at most 12 calls for 6 windows of 1 video" in " ".join(run.err.split())
+    rows = [json.loads(line) for line in run.out.splitlines()]
+    values = {(row["component"], row["measure"]): row["value"] for row in rows}
+    assert values["sight", "again_same_share"] == values["digest", "again_words"] == 1
+    assert values["sight", "blank_share"] < 1
+    assert evicat(*ask, "--gate", "again_words=1", "--catalog", library.catalog).code == 0
+    bounded = evicat(*ask, "--max-calls", 4, "--catalog", library.catalog)
+    assert "at most 4 calls for 2 windows" in " ".join(bounded.err.split())
+
+
+LOOKS_AWAY = """
+name = "looks-away"
+[[scales]]
+kind = "narrative"
+window_seconds = 2
+describer = "vlm-narrative"
+frames = { per_window = 2, max_width = 64 }
+options = { model = "m" }
+"""
+
+
+def test_what_is_said_of_grey_frames_and_said_otherwise_is_printed(rerun, evicat, monkeypatch):
+    script, profile = rerun.folder / "answers.jsonl", rerun.folder / "profile.toml"
+    script.write_text('{"answer": {"narrative": "A man waits in a room.", "cast": []}}\n')
+    profile.write_text(f'[engines."*"]\nengine = "scripted"\noptions = {{ file = "{script}" }}\n')
+    rerun.recipe.write_text(LOOKS_AWAY)
+    rerun.put("clip.mp4")
+    rerun.profile = str(profile)
+    rerun.index()
+    ask = ("quality", "--recipe", rerun.recipe, "--profile", profile, "--catalog", rerun.catalog)
+    run = evicat(*ask, "--blank", "--gate", "blank_share=0.5")
+    assert run.code == 1
+    assert "Said of grey frames too (windows) A man waits in a room. (2)" in " ".join(run.out.split())
+    assert "blank_share is 1, wanted <= 0.5: narrative-2s by vlm-narrative" in run.err
+
+    real = VlmNarrative.describe
+    monkeypatch.setattr(VlmNarrative, "describe", lambda *asked: replace(real(*asked), text="Rain falls."))
+    told = " ".join(evicat(*ask, "--redescribe", "100%").out.split())
+    assert "Described otherwise the second time" in told
+    assert "A man waits in a room. Rain falls." in told
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--redescribe", "many"), "not a share of windows: 'many'"),
+        (("--redescribe", "1%"), "recipe default (with this profile) makes"),
+        (("--max-calls", "5"), "--max-calls bounds --redescribe and --blank"),
+        (("--redescribe", "1%", "--blank", "--max-calls", "1"), "2 calls a window"),
+        (("--gold", "nowhere.jsonl"), "cannot read gold texts nowhere.jsonl"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(library, evicat, options, says):
+    run = evicat("quality", *options, "--catalog", library.catalog)
+    assert run.code == 2
+    assert says in " ".join(run.err.split())
+
+
+def test_gold_texts_and_motion_have_their_rows(library, evicat, tmp_path):
+    seen = Catalog.open(str(library.catalog)).entries(kind="local").to_dicts()
+    gold = [
+        {"video": "clip.mp4", **{name: row[name] for name in ("start_s", "end_s", "text")}} for row in seen
+    ]
+    file = tmp_path / "gold.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in gold))
+    run = evicat("quality", "--gold", file, "--motion", "--catalog", library.catalog)
+    assert run.code == 0
+    assert "gold texts fit" in run.out
+    assert "unseen_s" in run.out
 
 
 def test_a_gate_that_is_broken_ends_with_1_and_names_the_producer(library, evicat):

@@ -2,9 +2,11 @@
 
 import pytest
 
+from evicat.catalog.measures.dialogue import DIALOGUE_SCHEMA
+from evicat.catalog.measures.entries import RECORDS
 from evicat.catalog.quality import CARD_SCHEMA, MEASURES, Bound, quality
-from evicat.schemas.entry import FrameRef
-from evicat.schemas.errors import UnknownNameError, UsageError
+from evicat.schemas.entry import KINDS, FrameRef
+from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 
 LOCAL = Producer(kind="local", scale="local-10s", component="words", version=1)
@@ -98,6 +100,48 @@ def test_narratives_are_compared_with_what_was_seen(shelf, direction):
 RECORD = """{"narrative": "A tale.", "rests_on": [], "cast": [
     {"name": "Paul", "formerly": ["the man"], "first_seen_s": 0, "last_seen_s": 30},
     {"name": "the dog", "first_seen_s": 0, "last_seen_s": 30}]}"""
+
+
+def test_a_record_that_is_none_is_counted_and_the_others_are_measured(shelf):
+    broken = {"record": "{}"}
+    shelf.write("a.mp4", NARRATIVE, [(0, 30, "A tale.", {"record": RECORD}), (30, 60, "Another.", broken)])
+    found = measured(shelf)
+    assert (found["broken_share"], found["renamed_share"]) == (0.5, 0.5)
+    with pytest.raises(IntegrityError, match=r"the record of .*narrative-30s.* is not that of a narrative"):
+        shelf.catalog.cast("a.mp4")
+
+
+def test_every_kind_of_entry_has_its_record():
+    assert set(RECORDS) == set(KINDS)
+
+
+def test_what_is_worse_than_its_bound_is_doubtful(shelf):
+    shelf.write("a.mp4", LOCAL, rows(["same words"] * 3))
+    doubtful = {row["measure"] for row in quality(shelf.catalog).to_dicts() if row["doubtful"]}
+    assert {"repeated_share", "words_median", "broken_share"} <= doubtful
+    assert not {"failed_share", "cut_share", "outside"} & doubtful
+
+
+def test_dialogue_is_told_by_source_and_language(shelf):
+    def line(source, **more):
+        return {"record": f'{{"source": "{source}"}}', "language": "en", **more}
+
+    shelf.write("a.mp4", SPEECH, [(0, 4, "One.", line("subtitles:sidecar en"))])
+    heard = [
+        (0, 3, "Two.", line("faster-whisper")),
+        (3, 4, "hm", line("faster-whisper", flags=("no_voice",))),
+    ]
+    shelf.write("b.mp4", SPEECH, [*heard, (9, 10, "drei", {"language": "de"})])
+    found = shelf.catalog.dialogue()
+    assert found.schema == DIALOGUE_SCHEMA
+    assert found.rows() == [
+        ("faster-whisper", "en", 1, 2, 4.0, 0.25),
+        ("subtitles:sidecar", "en", 1, 1, 4.0, 0.0),
+        ("", "de", 1, 1, 1.0, 0.0),
+    ]
+    assert len(shelf.catalog.dialogue("a.mp4")) == 1
+    shelf.write("c.mp4", LOCAL, rows(TEXTS))
+    assert shelf.catalog.dialogue("c.mp4").schema == DIALOGUE_SCHEMA
 
 
 def test_a_card_may_be_of_one_video_and_is_the_same_again(shelf):
