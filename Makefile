@@ -22,11 +22,11 @@ $(STAMPS)/venv: pyproject.toml constraints.txt
 
 install: $(STAMPS)/venv  ## Make .venv with everything that the demo and the tests need
 
-demo: $(STAMPS)/venv  ## Index the sample clips and search them; VIDEO=path: your own file
+demo: $(STAMPS)/venv  ## Index the sample clips, search them, write a page; VIDEO=path: your own file
 	$(BIN)/python demo/demo.py --samples $(DEMO)/samples --catalog $(DEMO)/$(if $(VIDEO),mine --video '$(VIDEO)',catalog)
 
 test: $(STAMPS)/venv  ## Run the whole test suite, in two processes
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(STAMPS)/venv  ## Lint, formatting, strict types, import direction
 	$(BIN)/ruff check .

@@ -23,19 +23,20 @@ from evicat.catalog.cast import cast_frame
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.media_files import MediaFiles
 from evicat.catalog.reading import arguments, ask_sql, hits, serialize
+from evicat.catalog.reading import tags as reading_tags
 from evicat.catalog.reading.columns import (
     CITED_FRAME_SCHEMA,
-    ENTRY_SCHEMA,
     HIT_SCHEMA,
     LINK_COLUMNS,
     SUPPORT_SCHEMA,
 )
-from evicat.catalog.reading.filters import Between, OneOrMore, both, span_of
-from evicat.catalog.reading.search import CANDIDATES, MODES, MOST, Mode, Query, QueryVector
+from evicat.catalog.reading.filters import Between, OneOrMore, Where, both, span_of
+from evicat.catalog.reading.rerank import RERANKED, Reranker, reranked
+from evicat.catalog.reading.search import CANDIDATES, MODES, MOST, Mode, Query, QueryVector, first_depth
 from evicat.catalog.reading.shown import Shown
 from evicat.catalog.reading.views import View, matched_removal, named_view
 from evicat.schemas.asset import Asset
-from evicat.schemas.errors import UsageError
+from evicat.schemas.errors import CatalogError, UnknownNameError, UsageError
 from evicat.schemas.recipe import Profile
 from evicat.schemas.span import US, Span
 from evicat.storage.reader import Reader
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
     from evicat.catalog.media.frame import Frame
     from evicat.catalog.reading.media import Frames, SourceMedia
+    from evicat.schemas.entry import WindowResult
+    from evicat.schemas.identity import Unit
 
 __all__ = ["MODES", "Catalog", "Mode"]
 
@@ -96,6 +99,21 @@ class Catalog:
     def view_name(self) -> str:
         return self._shown.view.name
 
+    @property
+    def uri(self) -> str:
+        """What it was opened by."""
+        return self._uri
+
+    @property
+    def snapshot(self) -> str | None:
+        """The snapshot's name, or number of a head, that it was opened at; None: as it is now."""
+        return self._at
+
+    @property
+    def written(self) -> str:
+        """When its head was written, as ISO 8601 in UTC."""
+        return self._shown.reader.head.written
+
     def refresh(self) -> Catalog:
         """The catalog as it is now, through the view of the same name; an opened snapshot stays as it is."""
         fresh = Catalog.open(self._uri, self._profile, at=self._at)
@@ -104,7 +122,7 @@ class Catalog:
         return fresh._through(View(renewed.name, renewed.places, view.only, view.without))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._uri, self._profile, str(self.version), self._shown.view)
+        return _reopened, (self._uri, self._profile, self._at, self.version, self._shown.view)
 
     @property
     def version(self) -> int:
@@ -201,6 +219,7 @@ class Catalog:
         producer: str | None = None,
         factors: OneOrMore | None = None,
         text: str | None = None,
+        limit: int | None = None,
     ) -> pl.DataFrame:
         """Entries in order of video, kind, scale and time.
 
@@ -208,8 +227,10 @@ class Catalog:
             video: A video name, the end of its path, or an asset id; or several.
             between: Those that overlap it.
             producer: The first digits of one; None: those of the view.
-            factors: Those that carry all of these.
+            factors: ``place:kitchen and not people:crowd``: ids with ``and``, ``or``, ``not`` and brackets;
+                several expressions must all hold.
             text: Those that hold these characters, in any case.
+            limit: At most so many, whichever are come upon first.
 
         Raises:
             UnknownNameError: no such video, kind, scale, producer or factor.
@@ -224,7 +245,9 @@ class Catalog:
             factors=factors,
             text=text,
         )
-        return self._shown.entries(where.all).sort("video", "kind", "scale", "start_s", "entry_id")
+        limit = limit if limit is None else arguments.whole("limit", limit, 1)
+        found = self._shown.entries(where.all, limit)
+        return found.sort("video", "kind", "scale", "start_s", "entry_id")
 
     def entry(self, entry_id: str) -> dict[str, Any]:
         """One entry, whichever view shows it.
@@ -303,18 +326,22 @@ class Catalog:
         text: str | None = None,
         vector: QueryVector | None = None,
         per_video: int | None = None,
+        rerank: Reranker | None = None,
     ) -> pl.DataFrame:
         """The best ``limit`` entries for ``query``, best first; fewer only where fewer match.
 
         ``score`` is BM25 for ``text``, cosine similarity for ``vector``, and reciprocal rank fusion of both
         for ``hybrid``: higher is better, comparable within one answer only. Of equal scores the shorter entry
-        stands first, then the lower id. Withheld speech (``SPEECH_WITHHELD``) is never found. A blank query
-        finds nothing. What stands in double quotes is a phrase that has to be there.
+        stands first, then the lower id; of more than 512 of one score, 512 are put in that order. Withheld
+        speech (``SPEECH_WITHHELD``) is never found. A blank query finds nothing. What stands in double quotes
+        is a phrase that has to be there.
 
         Args:
             mode: ``hybrid``, ``text`` or ``vector``; None: ``hybrid``, or ``vector`` without any words.
             vector: The query, embedded already; beside ``query`` it takes part in ``hybrid``.
             per_video: At most so many of each asset.
+            rerank: Scores the best 50, or five times ``limit``, once more; ``score`` is what it says. Such as
+                :class:`~evicat.catalog.reading.rerank.CrossEncoderReranker`.
 
         The other filters are those of :meth:`entries`; they apply before the best are taken.
 
@@ -335,16 +362,23 @@ class Catalog:
             factors=factors,
             text=text,
         )
+        if rerank is not None and not query.strip():
+            raise UsageError("rerank reads the words of a query: give some beside the vector")
         if asked.is_blank:
             return HIT_SCHEMA.to_frame()
-        depth = limit if mode == "text" and per_video is None else limit * CANDIDATES
+        if rerank is None:
+            return self._ranked(asked, where, limit, per_video)
+        found = self._ranked(asked, where, min(MOST, max(RERANKED, limit * CANDIDATES)), per_video)
+        return reranked(found, query, rerank).head(limit)
+
+    def _ranked(self, asked: Query, where: Where, limit: int, per_video: int | None) -> pl.DataFrame:
+        mode = asked.mode
+        depth = first_depth(mode, limit, may_lose=per_video is not None or bool(where.entries))
         while True:
-            scores, has_more = self._shown.searcher.rank(asked, where, depth)
-            found = self._shown.hits(scores, where)
-            if per_video is not None:
-                found = hits.at_most_of_each_video(found, per_video)
+            ranked, has_more = self._shown.searcher.rank(asked, where, depth)
+            found = self._shown.hits(ranked, where, limit, per_video)
             if len(found) >= limit or not has_more:
-                return found.head(limit)
+                return found
             depth *= 4
 
     def moments(self, query: str = "", *, gap: float = 0.0, limit: int = 10, **filters_: Any) -> pl.DataFrame:
@@ -359,12 +393,8 @@ class Catalog:
         What stands in double quotes has to be there word for word. The filters are those of :meth:`entries`.
         """
         where = self._shown.where(**filters_)
-        ids = self._shown.searcher.with_every_word(arguments.words("text", text), where)
-        return (
-            self._shown.hits(dict.fromkeys(ids, 1.0), where)
-            .select(ENTRY_SCHEMA.names())
-            .sort("video", "start_s", "end_s", "entry_id")
-        )
+        found = self._shown.saying(arguments.words("text", text), where)
+        return found.sort("video", "start_s", "end_s", "entry_id")
 
     def related(
         self,
@@ -453,6 +483,61 @@ class Catalog:
         making = self._shown.read("producers").filter(pl.col("kind") == SUPPORT)
         rows = making.select("producer_id", "component", "scale").iter_rows()
         return by_beginning({key: what_it_makes(*what) for key, *what in rows}, beginning)
+
+    # Tags
+
+    def tags(
+        self,
+        video: OneOrMore | None = None,
+        *,
+        factor: str | None = None,
+        verdict: str | None = None,
+        between: Between | None = None,
+        producer: str | None = None,
+        every_tagger: bool = False,
+    ) -> pl.DataFrame:
+        """One row per tag: entry, factor, verdict, value, confidence, where it stands, and what made it.
+
+        Args:
+            factor: Of this one, also under earlier ids.
+            verdict: ``yes``, or ``abstained``.
+            producer: Of entries of this one.
+            every_tagger: Also of taggers that are not the active ones of their factor.
+
+        Raises:
+            UnknownNameError: no such video, factor, verdict or producer.
+        """
+        where = self._shown.where(video=video, between=between, producer=producer)
+        return reading_tags.tags(
+            self._shown, where, factor=factor, verdict=verdict, every_tagger=every_tagger
+        )
+
+    def factor_counts(
+        self, by: reading_tags.By = "factor", *, bin_seconds: float = 60.0, **filters_: Any
+    ) -> pl.DataFrame:
+        """Entries that carry each factor, and their seconds: in all, by ``video``, or by ``time``.
+
+        By ``time``: an entry counts in the bin of its video in which it begins. The filters are those of
+        :meth:`entries`.
+        """
+        return reading_tags.counts(self._shown, self._shown.where(**filters_), by, bin_seconds)
+
+    def cooccurrence(self, **filters_: Any) -> pl.DataFrame:
+        """Pairs of factors that entries carry both of: ``entries``, ``share`` of either, ``lift``.
+
+        The filters are those of :meth:`entries`: ``kind="local"`` keeps narratives, which carry much at once,
+        out of it.
+        """
+        return reading_tags.together(self._shown, self._shown.where(**filters_))
+
+    def split_factors(self) -> dict[str, tuple[str, ...]]:
+        """Factors that became several, by their former id: tags of these are found under that alone."""
+        return dict(self._shown.known_factors.split)
+
+    def vocabularies(self) -> pl.DataFrame:
+        """Every version of a vocabulary that tagged this catalog: ``vocabulary, version, added, digest``."""
+        rows = self._shown.read("vocabularies", "", ["vocabulary", "version", "added", "digest"])
+        return rows.sort("vocabulary", "version")
 
     # The media
 
@@ -636,6 +721,19 @@ class Catalog:
 
         return quality(self, video, seed=seed)
 
+    def dialogue(self, video: str | None = None) -> pl.DataFrame:
+        """Speech by source and language, with what is doubted: :func:`~.measures.dialogue.dialogue`."""
+        from evicat.catalog.measures.dialogue import dialogue
+
+        return dialogue(self, video)
+
+    def stored(self, unit: Unit) -> dict[int, WindowResult]:
+        """Results of a unit by start of their window; none where it was made from other inputs, or never."""
+        from evicat.storage.results import committed_results
+
+        inputs_hash, results = committed_results(self._shown.reader, unit)
+        return results if inputs_hash == unit.inputs_hash else {}
+
     def vectors(self, producer: str, *, video: str | None = None) -> dict[str, pl.DataFrame]:
         """Stored vectors of a producer's entries, by vector table: ``entry_id, part, vector``."""
         where = both(self._shown.where(video=video, producer=producer).shared, "vector IS NOT NULL")
@@ -672,6 +770,23 @@ def _with_score(found: pl.DataFrame) -> pl.DataFrame:
     return found if "score" in found.columns else found.with_columns(pl.lit(None, pl.Float64).alias("score"))
 
 
-def _reopened(uri: str, profile: Profile, version: str, view: View) -> Catalog:
-    """A pickled catalog in another process: at the head, and through the view, that it had."""
-    return Catalog.open(uri, profile, at=version)._through(view)
+def _reopened(uri: str, profile: Profile, at: str | None, version: int, view: View) -> Catalog:
+    """A pickled catalog in another process: at the head, and through the view, that it had.
+
+    Raises:
+        CatalogError: that head is gone.
+    """
+    again = f"open {uri} again, and for longer work open a snapshot of it: Catalog.open(uri, at=NAME)"
+    try:
+        catalog = Catalog.open(uri, profile, at=version if at is None else at)
+    except UnknownNameError as error:
+        gone = "a maintenance removed it" if at is None else f"the snapshot {at!r} was deleted"
+        raise CatalogError(
+            f"this catalog was pickled at head {version}, and {gone} since; {again}"
+        ) from error
+    if catalog.version != version:
+        raise CatalogError(
+            f"this catalog was pickled at head {version}, but the snapshot {at!r} is head {catalog.version} "
+            f"now; {again}"
+        )
+    return catalog._through(view)

@@ -1,4 +1,4 @@
-"""The tour of `make demo`: index the sample clips (or one film of yours) and search what was written.
+"""The tour of `make demo`: index the sample clips (or your film), search what was written, look at it.
 
 Exits 1 where a search does not lead to the clip and time that it should.
 """
@@ -60,6 +60,12 @@ def tour(catalog: str) -> bool:
     return is_right
 
 
+def show_report(catalog: str, video: str) -> None:
+    """Write the page of a video beside the catalog; the command says where it lies."""
+    print("\nLook at it:", flush=True)
+    evicat("report", video, "-o", f"{catalog}-{Path(video).stem}.html", "--catalog", catalog)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--catalog", required=True, help="where the catalog is made")
@@ -69,12 +75,14 @@ def main() -> int:
     if options.video:
         evicat("index", options.video, "--catalog", options.catalog)
         evicat("show", Path(options.video).name, "--catalog", options.catalog)
+        show_report(options.catalog, Path(options.video).name)
         print(f'\nNow search it: evicat search "your words" --catalog {options.catalog}')
         return 0
     samples.write_samples(options.samples)
     evicat("index", f"{options.samples}/*.mp4", "--catalog", options.catalog)
     is_right = tour(options.catalog)
     evicat("show", "interview.mp4", "--catalog", options.catalog, "--between", "15:25")
+    show_report(options.catalog, "interview.mp4")
     return 0 if is_right else 1
 
 

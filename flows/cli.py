@@ -463,20 +463,210 @@ def quality(
             help="At most (or, where more is better, at least) so much of it; repeatable. Else exit code 1.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Chooses the descriptions that are looked for again.")] = 0,
+    every: Annotated[
+        bool, typer.Option("--all", help="Explain every measure, not only the doubtful.")
+    ] = False,
+    redescribe: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Describe 1% (or more) of the windows again, and compare."),
+    ] = None,
+    blank: Annotated[
+        bool, typer.Option("--blank", help="Describe them from grey frames: what is said without looking?")
+    ] = False,
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What it was indexed with, for these two.")
+    ] = "default",
+    profile: ProfileOption = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Describe so many windows at most; --blank counts too.")
+    ] = None,
+    motion: Annotated[
+        bool, typer.Option("--motion", help="Read the videos: does the picture change where none was shown?")
+    ] = False,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check the clock by texts with known times: JSONL of video, start_s, end_s, text.",
+        ),
+    ] = None,
+    media_root: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Chooses what is looked for, or described, again.")] = 0,
     as_json: JsonOption = False,
     at: AtOption = None,
     view: ViewOption = None,
 ) -> None:
-    """Measure what each producer wrote, without a model: failures, repeats, impossible times, bare sentences.
+    """Measure what each producer wrote: failures, repeats, impossible times, bare sentences.
 
-    This finds what is broken, not what is wrong.
+    This finds what is broken, not what is wrong. No model is asked, unless --redescribe or --blank have the
+    model of the recipe describe windows once more; what that takes is said first. Nothing is written.
     """
-    opened = _open(catalog, at=at, view=view)
-    from evicat.flows.quality import score
+    _check_catalog(catalog)
+    from evicat.flows.quality import Wanted, score
 
-    if not score(_console(), opened, video, gate or [], seed=seed, as_json=as_json):
+    wanted = Wanted(redescribe, blank, recipe, profile, max_calls, motion, gold, media_root or ())
+    opened = _open(catalog, profile, at, view)
+    if not score(_console(), opened, video, gate or [], wanted, seed=seed, as_json=as_json, every=every):
         raise typer.Exit(EXIT_BROKEN)
+
+
+@app.command()
+def view(
+    catalog: CatalogOption,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = 8642,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; others than this machine can read there.")
+    ] = "127.0.0.1",
+    media_root: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the embedder's weights lie, as for index.")
+    ] = None,
+    at: AtOption = None,
+    view: ViewOption = None,
+) -> None:
+    """Show a catalog in a browser: library, search, videos with their timelines, producers side by side.
+
+    Nothing is written. Runs until Ctrl-C, and follows the catalog while others write to it.
+    """
+    _check_catalog(catalog)
+    from evicat.flows.view import serve
+    from evicat.viewer.app_catalogs import Place
+
+    serve(
+        _console(),
+        catalog,
+        host=host,
+        port=port,
+        place=Place(at, view),
+        profile=profile,
+        media_roots=media_root or (),
+    )
+
+
+@app.command()
+def tag(
+    catalog: CatalogOption,
+    vocabulary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE", help="A packaged vocabulary, or a TOML file; repeatable."),
+    ] = None,
+    factor: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Only this factor of it; repeatable.")
+    ] = None,
+    tagger: Annotated[str, typer.Option(help="fields, embedding or llm.")] = "fields",
+    plan: Annotated[bool, typer.Option("--plan", help="Only print what is to be tagged.")] = False,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Ask you about the most uncertain entries, one by one."),
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where --label writes to, or goes on (JSONL).")
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Labels by which the embedding tagger gets its thresholds."),
+    ] = None,
+    card: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Only print how right the tagger is, by these labels."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the tagger llm asks; the profile runs it.")
+    ] = None,
+    profile: ProfileOption = None,
+    retry: RetryOption = None,
+    max_calls: MaxCallsOption = None,
+    packaged: Annotated[
+        bool, typer.Option("--list", help="Only list the vocabularies that come with evicat.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, for scripts.")] = False,
+) -> None:
+    """Tag entries with the factors of a vocabulary; what is tagged already is not tagged again.
+
+    No describer is called and no entry is changed. The taggers fields and embedding ask no model, llm asks
+    one. Run the same command again after an interruption or after indexing: it does what is missing.
+    """
+    from evicat.flows import tag as tagging
+
+    if packaged:
+        tagging.list_vocabularies(_console(), as_json=as_json)
+        return
+    _check_catalog(catalog)
+    if label is not None:
+        from evicat.flows.tag_labels import ask
+
+        ask(_console(), catalog, label, labels, factor or [], profile)
+        return
+    if labels is not None:
+        raise UsageError("--labels is where --label writes to: give both, or --calibrate FILE")
+    if not vocabulary:
+        raise UsageError("name what to tag with: --vocabulary NAME or FILE; --list shows the packaged ones")
+    order = tagging.Order.read(
+        catalog,
+        vocabulary,
+        factors=tuple(factor or ()),
+        tagger=tagger,
+        model=model,
+        profile=profile,
+        retry=tuple(retry or ()),
+        max_calls=max_calls,
+    )
+    if card is not None or calibrate is not None:
+        from evicat.flows.tag_labels import measure
+
+        order = measure(_console(), order, calibrate, card, as_json=as_json)
+        if card is not None:
+            return
+    if not tagging.tag(_console(), order, plan=plan, as_json=as_json):
+        raise typer.Exit(EXIT_FAILURES)
+
+
+@app.command()
+def report(
+    catalog: CatalogOption,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE|DIR", help="The page; with --library also a folder."),
+    ],
+    video: Annotated[
+        str | None, typer.Argument(help="Video name, or the end of its path.", show_default=False)
+    ] = None,
+    library: Annotated[
+        bool, typer.Option("--library", help="All videos; into a folder, with a page of each beside it.")
+    ] = False,
+    pictures: Annotated[bool, typer.Option(" /--no-pictures", help="Without the cited frames.")] = True,
+    media_root: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where media is looked for that is not in its place; repeatable."),
+    ] = None,
+    at: AtOption = None,
+    view: ViewOption = None,
+) -> None:
+    """Write a page that shows a video's entries on its timeline, or all videos: one file, no network.
+
+    Pictures are the frames that were really shown, small enough that the page stays below 8 MB. Where they
+    cannot be had the page says why, and the exit code is 3. A file that is not such a page is not replaced.
+    """
+    if (video is None) == (not library):
+        raise UsageError("give a VIDEO, or --library for all of them")
+    if media_root and not pictures:
+        raise UsageError("--media-root says where pictures are taken from, --no-pictures wants none")
+    opened = _open(catalog, at=at, view=view)
+    from evicat.flows.report import report_library, report_video
+
+    roots = media_root or []
+    if video is None:
+        is_whole = report_library(opened, output, pictures=pictures, media_roots=roots)
+    else:
+        is_whole = report_video(opened, video, output, pictures=pictures, media_roots=roots)
+    if not is_whole:
+        raise typer.Exit(EXIT_FAILURES)
 
 
 @app.command()

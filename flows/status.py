@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from evicat.catalog.query import Catalog
-from evicat.flows.strips import MARKS, plain, strip
+from evicat.catalog.strips import MARKS, plain, strip
 from evicat.flows.tables import OUTCOME_STYLE, clock, times
 from evicat.schemas.entry import Outcome
 from evicat.schemas.recipe import Profile

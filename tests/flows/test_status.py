@@ -11,8 +11,8 @@ import lance
 import pytest
 
 from evicat.catalog.audit import audit
+from evicat.catalog.strips import MARKS, PENDING, WIDTH, plain, strip
 from evicat.flows.status import FAILURES
-from evicat.flows.strips import MARKS, PENDING, WIDTH, plain, strip
 from evicat.schemas.entry import Outcome
 from evicat.schemas.errors import WindowError
 from evicat.storage.head import read_head, write_head
@@ -60,6 +60,19 @@ def test_a_cell_with_several_outcomes_shows_the_worst(worse: str) -> None:
 @pytest.fixture
 def failing(rerun):
     """Two videos; of one of them a local window failed, whose message looks like markup."""
+    return fail_once(rerun)
+
+
+@pytest.fixture(scope="module")
+def failed(new_rerun, count_calls, tmp_path_factory):
+    """The same for tests that change nothing of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = new_rerun(tmp_path_factory.mktemp("failed") / "library")
+        count_calls(made, patch)
+        return fail_once(made)
+
+
+def fail_once(rerun):
     rerun.put("red.mp4", "red")
     rerun.put("deep/blue.mp4", "blue")
     rerun.index(rerun.media / "red.mp4")
@@ -69,24 +82,24 @@ def failing(rerun):
     return rerun
 
 
-def test_status_shows_units_strips_and_what_failed(evicat, failing) -> None:
-    out = evicat("status", "blue.mp4", "--catalog", failing.catalog).out
+def test_status_shows_units_strips_and_what_failed(evicat, failed) -> None:
+    out = evicat("status", "blue.mp4", "--catalog", failed.catalog).out
     assert "3 done, 1 failed" in out
     assert re.search(r"local-2s +\|#{15}X{15}#{30}\|", out)
     assert ". pending" in out
     assert "X failed" in out
     assert "deep/blue.mp4 local-2s 0:00:02.000-0:00:04.000: Window: no [bold]answer[/bold]" in out
     assert "red.mp4" not in out
-    assert "|" not in evicat("status", "--catalog", failing.catalog).out
-    every = evicat("status", "--strips", "--catalog", failing.catalog).out
+    assert "|" not in evicat("status", "--catalog", failed.catalog).out
+    every = evicat("status", "--strips", "--catalog", failed.catalog).out
     assert len(re.findall(r"\|[^|]{60}\|$", every, re.MULTILINE)) == 6
-    unknown = evicat("status", "green.mp4", "--catalog", failing.catalog)
+    unknown = evicat("status", "green.mp4", "--catalog", failed.catalog)
     assert unknown.code == 2
     assert "unknown video 'green.mp4'" in unknown.err
 
 
-def test_status_as_json_says_the_same(evicat, failing) -> None:
-    blue, red = lines(evicat("status", "--json", "--strips", "--catalog", failing.catalog))
+def test_status_as_json_says_the_same(evicat, failed) -> None:
+    blue, red = lines(evicat("status", "--json", "--strips", "--catalog", failed.catalog))
     assert (blue["video"], red["video"]) == ("deep/blue.mp4", "red.mp4")
     assert red["failures"] == []
     assert [row["message"] for row in blue["failures"]] == ["no [bold]answer[/bold]"]
@@ -94,7 +107,7 @@ def test_status_as_json_says_the_same(evicat, failing) -> None:
     assert local["outcomes"] == {"done": 3, "failed": 1}
     assert local["strip"] == "#" * 15 + "X" * 15 + "#" * 30
     assert local["active"] is True
-    assert "strip" not in lines(evicat("status", "--json", "--catalog", failing.catalog))[0]["units"][0]
+    assert "strip" not in lines(evicat("status", "--json", "--catalog", failed.catalog))[0]["units"][0]
 
 
 def test_many_failures_are_counted(evicat, rerun) -> None:
@@ -126,14 +139,15 @@ def test_a_producer_that_is_not_active_is_marked(evicat, failing) -> None:
     assert "(not active)" in evicat("status", "--catalog", failing.catalog).out
 
 
-def test_a_window_that_took_two_attempts_is_counted(evicat, failing) -> None:
-    table = Layout.of(failing.catalog).table("coverage")
+def test_a_window_that_took_two_attempts_is_counted(evicat, failed, tmp_path: Path) -> None:
+    layout = Layout.of(shutil.copytree(failed.catalog, tmp_path / "catalog"))
+    table = layout.table("coverage")
     written = lance.dataset(str(table))
     written.update({"attempts": "3"}, where="kind = 'local' AND start_s = 2.0")
-    head = read_head(Layout.of(failing.catalog).head)
+    head = read_head(layout.head)
     version = lance.dataset(str(table)).version
-    write_head(Layout.of(failing.catalog), head.following(head.tables | {"coverage": version}))
-    blue, _ = lines(evicat("status", "--json", "--catalog", failing.catalog))
+    write_head(layout, head.following(head.tables | {"coverage": version}))
+    blue, _ = lines(evicat("status", "--json", "--catalog", tmp_path / "catalog"))
     assert [unit["retried"] for unit in blue["units"] if unit["kind"] == "local"] == [1]
 
 
@@ -181,8 +195,8 @@ def test_all_holds_for_a_library_by_the_default_recipe(evicat, indexed: Path) ->
     assert "All hold, at head" in run.out
 
 
-def test_what_does_not_hold_is_named_and_the_exit_code_says_so(evicat, failing, tmp_path: Path) -> None:
-    catalog = Path(shutil.copytree(failing.catalog, tmp_path / "broken"))
+def test_what_does_not_hold_is_named_and_the_exit_code_says_so(evicat, failed, tmp_path: Path) -> None:
+    catalog = Path(shutil.copytree(failed.catalog, tmp_path / "broken"))
     layout = Layout.of(catalog)
     lance.dataset(str(layout.table("entries"))).delete("kind = 'local' AND start_s = 4.0")
     head = read_head(layout.head)

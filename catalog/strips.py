@@ -26,14 +26,14 @@ Rows = Iterable[tuple[float, float, str]]
 """Start and end in seconds, and outcome."""
 
 
-def strip(windows: Rows, duration_s: float) -> list[str]:
-    """The worst outcome in each of ``WIDTH`` equal parts of ``[0, duration_s)``.
+def strip(windows: Rows, duration_s: float, width: int = WIDTH) -> list[str]:
+    """The worst outcome in each of ``width`` equal parts of ``[0, duration_s)``.
 
     What no window covers is pending.
     """
     if duration_s <= 0:
         return []
-    cells = [0] * WIDTH
+    cells = [0] * width
     reached_s = 0.0
     for start_s, end_s, outcome in sorted(windows):
         _raise(cells, reached_s, start_s, _ORDER.index(PENDING), duration_s)
@@ -47,9 +47,9 @@ def _raise(cells: list[int], start_s: float, end_s: float, rank: int, duration_s
     """Give every cell that ``[start_s, end_s)`` touches at least this rank."""
     if end_s <= start_s:
         return
-    first = int(start_s * WIDTH / duration_s)
-    last = -int(-end_s * WIDTH // duration_s)
-    for cell in range(max(0, first), min(WIDTH, last)):
+    first = int(start_s * len(cells) / duration_s)
+    last = -int(-end_s * len(cells) // duration_s)
+    for cell in range(max(0, first), min(len(cells), last)):
         cells[cell] = max(cells[cell], rank)
 
 
