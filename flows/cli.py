@@ -14,6 +14,7 @@ from evicat.flows.options import (
     AtOption,
     CanaryOption,
     CatalogOption,
+    FactorsOption,
     JsonOption,
     LimitWindowsOption,
     MaxCallsOption,
@@ -227,6 +228,7 @@ def search(
         typer.Option(metavar="START:END", help="Only what overlaps these seconds: 30:90, 0:30-1:30."),
     ] = None,
     kind: Annotated[str | None, typer.Option(help="Only local, narrative, speech, sound or objects.")] = None,
+    factors: FactorsOption = None,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many entries at most.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -247,6 +249,7 @@ def search(
         kind=kind,
         between=span,
         producer=producer,
+        factors=factors,
     )
     rows = hits.select("entry_id", "video", "start_s", "end_s", "kind", "text", "score").to_dicts()
     if as_json:
@@ -415,6 +418,11 @@ def export(
     seed: Annotated[int, typer.Option(help="Of the splits; a source stays where it is.")] = 0,
     vectors: Annotated[bool, typer.Option("--vectors", help="Their vectors too (parquet, jsonl).")] = False,
     flagged: Annotated[bool, typer.Option("--flagged", help="Doubted speech too.")] = False,
+    factors: FactorsOption = None,
+    per_factor: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of each factor so many entries in each split, rare factors first."),
+    ] = None,
     partial: Annotated[
         bool, typer.Option(" /--no-partial", help="Leave out what only a part of its window was seen for.")
     ] = True,
@@ -446,6 +454,8 @@ def export(
         vectors=vectors,
         flagged=flagged,
         partial=partial,
+        factors=factors,
+        per_factor=per_factor,
         media_roots=media_root or (),
     )
     if not is_whole:

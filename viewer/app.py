@@ -33,7 +33,7 @@ from evicat.viewer.app_guard import Guard
 from evicat.viewer.app_pages import Pages, message
 from evicat.viewer.app_query import Asked
 from evicat.viewer.app_search import PARAMETERS
-from evicat.viewer.serve_files import Files, MediaResponse, Place
+from evicat.viewer.serve_files import Files, Found, MediaResponse
 from evicat.viewer.serve_pictures import Key, Pictures
 
 READERS = 8
@@ -185,7 +185,7 @@ class Viewer:
             self._static[name], headers=headers, media_type=STATIC_TYPES["." + name.split(".")[-1]]
         )
 
-    def _find(self, asked: Asked, asset_id: str) -> tuple[Asset | None, Place | None]:
+    def _find(self, asked: Asked, asset_id: str) -> tuple[Asset | None, Found | None]:
         """An asset, and where its file lies; None where it could not be read, or is not found."""
         opened = self._catalogs.get(asked.place)
         opened.catalog.asset_ids(asset_id)

@@ -47,7 +47,7 @@ def media_type(asset: Asset) -> str:
     return with_picture if asset.video else without
 
 
-class Place(NamedTuple):
+class Found(NamedTuple):
     """Where a file lies, and the stamp that it had when its bytes were looked at."""
 
     path: Path
@@ -61,10 +61,10 @@ class Files:
         self._catalogs = catalogs
         self._lock = threading.Lock()
         self._looking: dict[str, threading.Lock] = {}
-        self._found: dict[str, Place] = {}
+        self._found: dict[str, Found] = {}
         self._lost: dict[str, float] = {}
 
-    def find(self, opened: Opened, asset: Asset) -> Place | None:
+    def find(self, opened: Opened, asset: Asset) -> Found | None:
         """The file of an asset; None where no file with its bytes is found.
 
         A file that is not what its stamp says is hashed, which takes a second for each GB.
@@ -92,10 +92,10 @@ class Files:
             looking = self._looking.get(asset_id)
         return looking is not None and looking.locked()
 
-    def _look(self, opened: Opened, asset: Asset) -> Place | None:
+    def _look(self, opened: Opened, asset: Asset) -> Found | None:
         path = opened.catalog.media_files(self._catalogs.media_roots).find(asset)
         stamp = _stamp(path) if path else None
-        return Place(path, stamp) if path and stamp else None
+        return Found(path, stamp) if path and stamp else None
 
 
 def _stamp(path: Path) -> FileStamp | None:
@@ -111,7 +111,7 @@ class MediaResponse(FileResponse):
     Its ETag is the asset's identity, which is that of the bytes.
     """
 
-    def __init__(self, place: Place, asset: Asset) -> None:
+    def __init__(self, place: Found, asset: Asset) -> None:
         super().__init__(
             place.path,
             stat_result=place.path.stat(),

@@ -35,7 +35,7 @@ def write_captions(rows: pl.DataFrame, folder: Path, form: CaptionFormat) -> lis
         if form == "csv":
             _write_markers(file, part)
         else:
-            _write_cues(file, part, form)
+            file.write_text(cues(part, form), encoding="utf-8")
         files.append(file)
     return files
 
@@ -57,11 +57,12 @@ def _file_name(video: str, kind: str, taken: set[str]) -> str:
     return name
 
 
-def _write_cues(file: Path, rows: list[dict[str, Any]], form: str) -> None:
+def cues(rows: list[dict[str, Any]], form: str) -> str:
+    """Entries as a subtitle file, ``srt`` or ``vtt``; what markup their texts hold is shown, not followed."""
     from pysubs2 import SSAEvent, SSAFile
 
-    cues = SSAFile()
-    cues.events = [
+    made = SSAFile()
+    made.events = [
         SSAEvent(
             start=to_us(row["start_s"]) // 1000,
             end=max(to_us(row["end_s"]) // 1000, to_us(row["start_s"]) // 1000 + 1),
@@ -69,7 +70,8 @@ def _write_cues(file: Path, rows: list[dict[str, Any]], form: str) -> None:
         )
         for row in rows
     ]
-    cues.save(str(file), format_=form)
+    text: str = made.to_string(form)
+    return text
 
 
 def _one_paragraph(row: dict[str, Any], form: str) -> str:

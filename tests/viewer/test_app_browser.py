@@ -216,7 +216,7 @@ def test_of_a_file_that_the_browser_cannot_play_the_frames_are_shown(
     assert page.locator("#still").get_attribute("src").endswith("/3000.jpg")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector('#still[src$="/0.jpg"]')
-    assert page.evaluate("document.getElementById('still').naturalWidth") == 64
+    page.wait_for_function("() => document.getElementById('still').naturalWidth === 64")
 
 
 def tell(store: Store, asset: Asset, times_s: tuple[float, ...]) -> None:
