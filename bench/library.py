@@ -43,6 +43,10 @@ ASSETS_AT_ONCE = 500
 WORDS = np.array([f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n", "rt", "lo", "sha")])
 """What texts are made of, all equally frequent."""
 TEXT_WORDS = 12
+VOCABULARY = 12_000
+"""Words of texts that are like captions; that of rank r is as frequent as 1 / (r + 2.7): Zipf, Mandelbrot."""
+CAPTION_WORDS = 8, 60
+"""How long such texts are: all lengths from the first to below the second alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Layer:
     dimensions: int = 0
     clusters: int = 0
     """Vectors lie about so many centres, as those of captions do; 0: anywhere."""
+    like_captions: bool = False
+    """Texts are of different lengths, their words of different frequency; else 12 words, all alike."""
 
 
 def put_files(folder: Path, count: int, folders: int = 5) -> list[Path]:
@@ -134,6 +140,22 @@ def write_catalog(
     maintain(layout, tables)
 
 
+def name_assets(uri: Path) -> None:
+    """Give every asset a video name, as assets without files have none, and what has none is not shown."""
+    layout = Layout.of(uri)
+    tables = open_tables(layout)
+    rows = tables.dataset("videos").to_table(columns=["asset_id"])["asset_id"].to_pylist()
+    names = [
+        {"root_id": "r", "name": f"{each}.mp4", "asset_id": each, "path": f"{each}.mp4"} for each in rows
+    ]
+    schema = tables.dataset("names").schema
+    empty = {
+        field.name: None if field.nullable else ("" if field.type == pa.string() else 0) for field in schema
+    }
+    tables.replace("names", pa.Table.from_pylist([empty | each for each in names], schema=schema))
+    move_head(layout, tables)
+
+
 def maintain(layout: Layout, tables: Tables) -> None:
     """Few big fragments and complete indexes, as after maintenance."""
     for name in tables.names():
@@ -174,7 +196,7 @@ def _layer_tables(
     yield "units", pa.Table.from_pylist([_unit_row(unit, len(spans), made) for unit in units], schema=UNITS)
     yield "coverage", _coverage(units, spans, of_window if made else np.empty((0, 2), np.int64))
     if layer.writes_entries:
-        yield "entries", _entries(units, of_window, random)
+        yield "entries", _entries(units, of_window, layer, random)
     if layer.embeds and layer.dimensions:
         sources = [unit_of(asset, layer.embeds) for asset in assets]
         name = vectors_table(embedder_id(layer.producer))
@@ -211,13 +233,28 @@ def _coverage(units: list[Unit], spans: Any, held: Any) -> pa.Table:
     )
 
 
-def _entries(units: list[Unit], spans: Any, random: np.random.Generator) -> pa.Table:
+def _entries(units: list[Unit], spans: Any, layer: Layer, random: np.random.Generator) -> pa.Table:
     ids = [entry_id(unit, start, 0) for unit in units for start in spans[:, 0].tolist()]
-    words = WORDS[random.integers(len(WORDS), size=(len(ids), TEXT_WORDS))]
-    each = {"entry_id": ids, "text": [" ".join(row) for row in words.tolist()]}
+    texts = captions(len(ids), random) if layer.like_captions else _plain_texts(len(ids), random)
+    each = {"entry_id": ids, "text": texts}
     of_span = {"start_s": spans[:, 0] / US, "end_s": spans[:, 1] / US, "window_start_us": spans[:, 0]}
     same = {"record": "{}", "boundary": "none", "tokens": {"prompt": 0, "completion": 0}}
     return _table(ENTRIES, _of_units(units), of_span, same, len(units), len(spans), each)
+
+
+def _plain_texts(count: int, random: np.random.Generator) -> list[str]:
+    words = WORDS[random.integers(len(WORDS), size=(count, TEXT_WORDS))]
+    return [" ".join(row) for row in words.tolist()]
+
+
+def captions(count: int, random: np.random.Generator) -> list[str]:
+    """Texts whose lengths and frequencies of words are like those of captions."""
+    words = [f"{a}{b}" for a in WORDS[: VOCABULARY // len(WORDS)] for b in WORDS]
+    reached = np.cumsum(1.0 / (np.arange(VOCABULARY) + 2.7))
+    lengths = random.integers(*CAPTION_WORDS, size=count)
+    drawn = np.searchsorted(reached / reached[-1], random.random(lengths.sum()), side="right").tolist()
+    ends = np.cumsum(lengths).tolist()
+    return [" ".join(words[at] for at in drawn[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
 
 
 def _vectors(

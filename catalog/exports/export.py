@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import shutil
+import socket
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -121,16 +124,32 @@ def _free_folder(destination: str | Path) -> Path:
 
 
 def _folder_beside(target: Path) -> Path:
-    """A new folder that becomes ``target`` once it is whole.
+    """A new folder that becomes ``target`` once it is whole; what killed exports to it left is removed.
 
     Raises:
         UsageError: none can be made there.
     """
+    own = f".{target.name[:100]}.{socket.gethostname()}-"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", dir=target.parent))
+        for left in target.parent.glob(f"{glob.escape(own)}*"):
+            process = left.name.removeprefix(own).partition(".")[0]
+            if process.isdecimal() and not _is_running(int(process)):
+                shutil.rmtree(left)
+        return Path(tempfile.mkdtemp(prefix=f"{own}{os.getpid()}.", dir=target.parent))
     except OSError as error:
         raise UsageError(f"{target} cannot be made: {error.strerror}; name another folder") from None
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process of this machine has this id."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
 
 
 def _write(
@@ -169,6 +188,7 @@ def _write_manifest(folder: Path, catalog: Catalog, form: str, choice: Choice, d
             **vars(choice),
             "video": None if choice.video is None else names("video", choice.video),
             "kind": None if choice.kind is None else names("kind", choice.kind),
+            "factors": None if choice.factors is None else names("factors", choice.factors),
             "between": between,
             "shares": {name: float(share) for name, share in choice.shares.items()},
             "seed": int(choice.seed),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from evicat.catalog.query import Catalog
 
@@ -18,7 +20,7 @@ def write_parquet(rows: pl.DataFrame, folder: Path) -> list[Path]:
     files = []
     for (split, kind), part in _parts(rows):
         file = _place(folder, split, f"{kind}.parquet")
-        part.write_parquet(file, compression="zstd", row_group_size=ROW_GROUP, statistics=True)
+        pq.write_table(part.to_arrow(), file, compression="zstd", row_group_size=ROW_GROUP)
         files.append(file)
     return files
 
@@ -45,13 +47,14 @@ def write_vectors(catalog: Catalog, rows: pl.DataFrame, folder: Path) -> list[Pa
         mine = pl.concat([of[table] for of in stored]).join(splits, on="entry_id").sort("entry_id", "part")
         for (split,), part in mine.group_by("split", maintain_order=True):
             file = _place(folder, f"{VECTORS}/{split}", f"{table}.parquet")
-            part.drop("split").write_parquet(file, compression="zstd", row_group_size=ROW_GROUP)
+            pq.write_table(part.drop("split").to_arrow(), file, compression="zstd", row_group_size=ROW_GROUP)
             files.append(file)
     return sorted(files)
 
 
-def _parts(rows: pl.DataFrame):  # type: ignore[no-untyped-def]
-    return rows.sort("split", "kind", maintain_order=True).group_by("split", "kind", maintain_order=True)
+def _parts(rows: pl.DataFrame) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """The rows of each split and kind."""
+    return sorted(rows.partition_by("split", "kind", as_dict=True).items())
 
 
 def _place(folder: Path, split: object, name: str) -> Path:

@@ -91,3 +91,39 @@ SUPPORT_SCHEMA = pl.Schema(
         "rests_on": pl.List(pl.Struct(LINK_COLUMNS)),
     }
 )
+
+TAG_SCHEMA = pl.Schema(
+    {
+        "entry_id": pl.String(),
+        "video": pl.String(),
+        "asset_id": pl.String(),
+        "start_s": pl.Float64(),
+        "end_s": pl.Float64(),
+        **dict.fromkeys(("factor_id", "verdict", "value"), pl.String()),
+        "confidence": pl.Float64(),
+        "field": pl.String(),
+        "text_begin": pl.Int32(),
+        "text_end": pl.Int32(),
+        **dict.fromkeys(("tagger", "vocabulary"), pl.String()),
+        "vocabulary_version": pl.Int32(),
+        "made_by": pl.String(),
+        "producer_id": pl.String(),
+    }
+)
+"""A tag of an entry: ``verdict`` is ``yes`` or ``abstained``; ``text_begin``, ``text_end`` are characters."""
+_COUNTS = {"factor": pl.String(), "entries": pl.UInt32(), "seconds": pl.Float64()}
+_OF_VIDEO = {"video": pl.String(), "asset_id": pl.String()}
+COUNT_SCHEMAS = {
+    "factor": pl.Schema(_COUNTS),
+    "video": pl.Schema({**_OF_VIDEO, **_COUNTS}),
+    "time": pl.Schema({**_OF_VIDEO, "bin_s": pl.Float64(), **_COUNTS}),
+}
+"""Counts of entries with a factor: over all, by video, or by bin of a video's time, from ``bin_s`` on."""
+TOGETHER_SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(("factor_a", "factor_b"), pl.String()),
+        "entries": pl.UInt32(),
+        **dict.fromkeys(("share", "lift"), pl.Float64()),
+    }
+)
+"""Two factors: entries with both, as a share of those with either, and as a multiple of chance."""

@@ -130,14 +130,13 @@ def _picture(frame: Frame, stream: Any, pts: int) -> Any:
 def _samples(
     path: Path, asset: Asset, span: Span, workers: WorkerPool, profile: Profile
 ) -> Iterator[np.ndarray[Any, np.dtype[np.float32]]]:
-    first, last = (us * SAMPLE_RATE // US for us in (span.start_us, span.end_us))
-    for piece in read_audio_isolated(workers, path, asset, timeout_s=profile.decode_timeout_seconds):
-        at = piece.start_us * SAMPLE_RATE // US
-        if at >= last:
-            return
-        inside = piece.samples[max(0, first - at) : max(0, last - at)]
-        if len(inside):
-            yield inside
+    """The samples of a span: what lies before it is not decoded."""
+    assert asset.audio is not None
+    sound = asset.audio.model_copy(update={"start_us": asset.audio.start_us - span.start_us})
+    moved = {"origin_us": asset.origin_us + span.start_us, "duration_us": span.duration_us, "audio": sound}
+    part = asset.model_copy(update=moved)
+    for piece in read_audio_isolated(workers, path, part, timeout_s=profile.decode_timeout_seconds):
+        yield piece.samples
 
 
 def _encode_sound(

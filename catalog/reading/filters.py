@@ -21,12 +21,33 @@ OneOrMore = str | Sequence[str]
 
 @dataclass(frozen=True)
 class Where:
-    """A filter, in two parts: the tables of vectors have fewer columns than that of the entries."""
+    """A filter, in parts, as tables of vectors have fewer columns than that of the entries.
 
-    shared: str = ""
-    """On what both have."""
+    A ranking is made among what :attr:`before_ranking` keeps: videos, producers and kinds, by index, and
+    whatever else may keep few. What leaves out few and has no index would cost a look at every row: so
+    withheld speech and :attr:`without` are left out of what a ranking has read, which is read on instead.
+    """
+
+    ranked: str = ""
+    """On what both tables have."""
     entries: str = ""
     """On what only the entries have."""
+    without: frozenset[str] = frozenset()
+    """Ids of entries that are left out."""
+    most: int | None = None
+    """So many entries fit at most; None: not known."""
+    is_narrow: bool = False
+    """Whether it keeps less than the view shows."""
+
+    @property
+    def before_ranking(self) -> str:
+        return both(self.ranked, self.entries)
+
+    @property
+    def shared(self) -> str:
+        """On what both tables have, :attr:`without` among it."""
+        left_out = f"NOT ({sql_in('entry_id', sorted(self.without))})" if self.without else ""
+        return both(self.ranked, left_out)
 
     @property
     def all(self) -> str:
@@ -89,19 +110,6 @@ def saying(text: str) -> str:
     if "\u03c3" in part or "\u03c2" in part:  # sigma has a second small form, at the end of a word
         part, column = part.replace("\u03c2", "\u03c3"), "replace(lower(text), '\u03c2', '\u03c3')"
     return f"contains({column}, {sql_literal(part)})" if part else ""
-
-
-def tagged(factors: OneOrMore, known: Collection[str]) -> str:
-    """Entries that carry all of ``factors``.
-
-    Raises:
-        UnknownNameError: no entry carries one of them.
-    """
-    wanted = names("factors", factors)
-    for each in wanted:
-        if each not in known:
-            raise UnknownNameError("factor", each, sorted(known))
-    return f"array_has_all(factors, [{', '.join(map(sql_literal, wanted))}])" if wanted else ""
 
 
 def without_flags(flags: Collection[str]) -> str:

@@ -8,35 +8,39 @@ syntax.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evicat.catalog.embedders.base import Embedder
 from evicat.schemas.entry import SPEECH_WITHHELD
 from evicat.schemas.errors import CatalogError, UnknownNameError, UsageError
 from evicat.storage.reader import Reader
+from evicat.storage.sql import sql_in
 
-from .filters import Where, both, without_flags
+from .filters import Where, both
+from .ranking import Ranked, Rows, fuse, merged, read_best
 
 Mode = Literal["hybrid", "text", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
 MOST = 10_000
 """Entries that one search gives at most."""
-RRF_K = 60
-"""Constant of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
 CANDIDATES = 5
-"""Rankings are read this many times deeper than asked: to be fused, and as long texts have several parts."""
+"""Rankings that are fused, or of which not all may fit, are read so many times deeper than asked."""
+FUSED = 100
+"""Entries of each ranking that are fused at least: so the first of 10 and of 20 are the same."""
+PROBES = 20
+"""Partitions of the vectors that are nearest to the query: among them the best are looked for."""
+EXACT_ROWS = 5_000
+"""Where a filter keeps so many vectors at most, all of them are compared: exactly, and still quickly."""
 
 _PHRASE = re.compile(r'"([^"]*)"')
-_TOLD = ("entry_id", "start_s", "end_s")
-_MOST_EQUALS = 100_000
-"""Rankings are read no deeper than this to put entries with equal scores into one order."""
-Scores = dict[str, float]
+_PLACE = ["entry_id", "asset_id", "start_s", "end_s"]
 QueryVector = Sequence[float] | npt.NDArray[np.floating[Any]]
 
 
@@ -90,7 +94,7 @@ def words_query(text: str) -> Any:
 
     A quotation mark without its partner is no syntax.
     """
-    from lancedb.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
+    from lance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
     phrases = [phrase for phrase in _PHRASE.findall(text) if _is_said(phrase)]
     rest = _PHRASE.sub(" ", text)
@@ -104,7 +108,7 @@ def words_query(text: str) -> Any:
 
 def every_word(text: str) -> Any:
     """A full-text query for entries with all phrases and all words of ``text``; None where it has none."""
-    from lancedb.query import BooleanQuery, FullTextOperator, MatchQuery, Occur, PhraseQuery
+    from lance.query import BooleanQuery, FullTextOperator, MatchQuery, Occur, PhraseQuery
 
     parts: list[Any] = [PhraseQuery(phrase, "text") for phrase in _PHRASE.findall(text) if _is_said(phrase)]
     rest = _PHRASE.sub(" ", text)
@@ -119,6 +123,13 @@ def _is_said(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
+def first_depth(mode: Mode, limit: int, *, may_lose: bool) -> int:
+    """How many entries of each ranking are read first; ``may_lose``: not all of them may be answers."""
+    if mode == "hybrid":
+        return max(FUSED, limit * CANDIDATES)
+    return limit * CANDIDATES if may_lose else limit
+
+
 class Searcher:
     """Ranks the entries of a catalog at one head. ``embedders``: by the name of their vector table."""
 
@@ -126,57 +137,96 @@ class Searcher:
         self._reader = reader
         self._embedders = embedders
 
-    def rank(self, query: Query, where: Where, depth: int) -> tuple[Scores, bool]:
-        """Scores by entry, and whether deeper rankings could bring more of them.
+    def rank(self, query: Query, where: Where, depth: int) -> tuple[list[Ranked], bool]:
+        """The ``depth`` best entries of each ranking, fused, and whether deeper ones could bring more.
 
         Where a filter speaks of what tables of vectors lack, some of those ranked by vector may not fit it:
         whoever reads the entries filters them again.
         """
-        text, more_text = self._by_text(query.text, where, depth) if query.mode != "vector" else ({}, False)
-        vector, more_vector = self._by_vector(query, where, depth) if query.mode != "text" else ({}, False)
-        scores = fuse(text, vector) if query.mode == "hybrid" else text or vector
-        return scores, more_text or more_vector
+        if query.mode == "text":
+            return self._by_text(query.text, where, depth)
+        by_vector, more_vectors = self._by_vector(query, self._narrowed(where), depth)
+        if query.mode == "vector":
+            return by_vector, more_vectors
+        by_text, more_texts = self._by_text(query.text, where, depth)
+        return fuse(by_text, by_vector), more_texts or more_vectors
 
-    def with_every_word(self, text: str, where: Where) -> list[str]:
-        """Ids of all entries with every word and phrase of ``text``, in no order."""
+    def with_every_word(self, text: str, where: Where, columns: Sequence[str]) -> pa.Table:
+        """All entries with every word and phrase of ``text``, in no order; withheld speech is among them."""
+        dataset = self._reader.dataset("entries")
         query = every_word(text)
-        found: Scores = {}
-        depth, has_more = MOST, query is not None
-        while has_more:
-            found, has_more = self._found(query, where, depth)
-            depth *= 4
-        return list(found)
+        if query is None:
+            nothing: pa.Table = dataset.schema.empty_table()
+            return nothing.select(list(columns))
+        found: pa.Table = dataset.to_table(
+            columns=[*columns, "_score"],
+            full_text_query=query,
+            filter=where.all or None,
+            prefilter=True,
+            limit=max(1, dataset.count_rows()),
+        )
+        return found.select(list(columns))
 
-    def _by_text(self, text: str, where: Where, depth: int) -> tuple[Scores, bool]:
+    def _by_text(self, text: str, where: Where, depth: int) -> tuple[list[Ranked], bool]:
         query = words_query(text)
-        return self._found(query, where, depth) if query else ({}, False)
+        if query is None:
+            return [], False
 
-    def _found(self, query: Any, where: Where, depth: int) -> tuple[Scores, bool]:
-        with self._reading("entries") as table:
-            search = table.search(query, query_type="fts").where(
-                both(where.all, without_flags(SPEECH_WITHHELD)), prefilter=True
+        def read(count: int) -> Rows:
+            found = self._reader.dataset("entries").to_table(
+                columns=[*_PLACE, "flags", "_score"],
+                full_text_query=query,
+                filter=where.before_ranking or None,
+                prefilter=True,
+                limit=count,
+                with_row_id=True,
             )
-            best, has_more = _best(search.select([*_TOLD, "_score"]), "_score", depth, higher_is_better=True)
-        return dict(best), has_more
+            return _rows(found, found["_score"].to_pylist(), where)
 
-    def _by_vector(self, query: Query, where: Where, depth: int) -> tuple[Scores, bool]:
-        scores: Scores = {}
-        has_more = False
+        return read_best(read, depth)
+
+    def _by_vector(self, query: Query, where: Where, depth: int) -> tuple[list[Ranked], bool]:
         embedders = self._embedders()
         if query.mode == "vector" and not embedders:
             raise UsageError("this catalog has no vectors; search with mode text, or index with an embedder")
-        for name, embedder in embedders.items():
-            vector = self._vector(query, name, embedder)
-            with self._reading(name) as table:
-                search = table.search(vector, vector_column_name="vector").distance_type("cosine")
-                if where.shared:
-                    search = search.where(where.shared, prefilter=True)
-                search = search.select([*_TOLD, "_distance"])
-                best, is_cut = _best(search, "_distance", depth, higher_is_better=False)
-            has_more |= is_cut
-            for entry_id, distance in best:
-                scores[entry_id] = max(1.0 - distance, scores.get(entry_id, -1.0))
-        return scores, has_more
+        found = [
+            self._nearest(name, self._vector(query, name, embedder), where, depth)
+            for name, embedder in embedders.items()
+        ]
+        return merged(ranking for ranking, _ in found), any(has_more for _, has_more in found)
+
+    def _nearest(self, table: str, vector: Any, where: Where, depth: int) -> tuple[list[Ranked], bool]:
+        dataset = self._reader.dataset(table)
+
+        def nearest(count: int, how: Mapping[str, Any]) -> pa.Table:
+            found: pa.Table = dataset.to_table(
+                columns=[*_PLACE, "_distance"],
+                nearest={"column": "vector", "q": vector, "metric": "cosine", "k": count, **how},
+                filter=where.ranked or None,
+                prefilter=True,
+            )
+            return found
+
+        def read(count: int) -> Rows:
+            found = nearest(count, _probing(where))
+            if found.num_rows < count and not where.is_narrow:  # there may be more, further away
+                found = nearest(count, {"minimum_nprobes": PROBES})
+            return _rows(found, pc.subtract(1.0, found["_distance"]).to_pylist(), where)
+
+        return read_best(read, depth)
+
+    def _narrowed(self, where: Where) -> Where:
+        """What of a filter only entries can answer, by the ids of those that fit, if they are few."""
+        if not where.entries:
+            return where
+        fitting = self._reader.dataset("entries").to_table(
+            columns=["entry_id", "asset_id"], filter=where.all, limit=EXACT_ROWS + 1
+        )
+        if fitting.num_rows > EXACT_ROWS:
+            return where
+        assets, ids = (sorted(set(fitting[name].to_pylist())) for name in ("asset_id", "entry_id"))
+        ranked = both(sql_in("asset_id", assets), sql_in("entry_id", ids))
+        return replace(where, ranked=ranked, most=fitting.num_rows)
 
     def _vector(self, query: Query, table: str, embedder: Embedder[Any]) -> QueryVector:
         """The query as a vector of the table.
@@ -202,38 +252,29 @@ class Searcher:
             )
         return vector
 
-    @contextmanager
-    def _reading(self, name: str) -> Iterator[Any]:
-        """A table to be searched; what is damaged is told as such."""
-        table = self._reader.table(name)
-        with self._reader.reading(name):
-            yield table
 
+def _probing(where: Where) -> dict[str, Any]:
+    """How the index of vectors is asked.
 
-def _best(
-    search: Any, by: str, depth: int, *, higher_is_better: bool
-) -> tuple[list[tuple[str, float]], bool]:
-    """The ``depth`` best of a search, and whether there are more; of equals the shorter, then the lower id.
-
-    Lance cuts a ranking anywhere among equals: it is read on until the first that is left out is worse.
+    In all that a view shows, the nearest partitions are looked through, and no others. They may hold little
+    that fits a narrower filter: then as many as it takes. Where few can fit, they are compared without it.
     """
-    asked = depth
-    while True:
-        rows = search.limit(asked + 1).to_arrow().select([*_TOLD, by]).to_pylist()
-        is_settled = len(rows) <= asked or rows[depth - 1][by] != rows[-1][by]
-        if is_settled or asked >= max(depth, _MOST_EQUALS):
-            break
-        asked *= 4
-    sign = -1 if higher_is_better else 1
-    rows.sort(key=lambda row: (sign * row[by], row["end_s"] - row["start_s"], row["entry_id"]))
-    return [(row["entry_id"], float(row[by])) for row in rows[:depth]], len(rows) > depth
+    if where.most is not None and where.most <= EXACT_ROWS:
+        return {"use_index": False}
+    return {"minimum_nprobes": PROBES, **({} if where.is_narrow else {"maximum_nprobes": PROBES})}
 
 
-def fuse(*rankings: Scores) -> Scores:
-    """Reciprocal rank fusion: the sum over rankings of ``1 / (RRF_K + rank)``, ranks from 1."""
-    fused: Scores = {}
-    for ranking in rankings:
-        ordered = sorted(ranking.items(), key=lambda item: -item[1])  # of equals, in the order they come in
-        for rank, (entry_id, _) in enumerate(ordered, start=1):
-            fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
-    return fused
+def _rows(found: pa.Table, scores: list[Any], where: Where) -> Rows:
+    """Rows of a ranking, less what is left out only now: see :class:`~.filters.Where`."""
+    columns = [found[name].to_pylist() for name in _PLACE]
+    of_entries = "flags" in found.column_names
+    flags = found["flags"].to_pylist() if of_entries else [()] * len(scores)
+    row_ids = found["_rowid"].to_pylist() if of_entries else [None] * len(scores)
+    fitting = [
+        Ranked(entry_id, asset_id, end - start, score, row_id)
+        for entry_id, asset_id, start, end, flagged, score, row_id in zip(
+            *columns, flags, scores, row_ids, strict=True
+        )
+        if entry_id not in where.without and SPEECH_WITHHELD.isdisjoint(flagged)
+    ]
+    return Rows(fitting, len(scores), min(scores, default=0.0))

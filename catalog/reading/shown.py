@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.embedders.loaders import load_embedder
 from evicat.schemas.asset import Asset
+from evicat.schemas.entry import SPEECH_WITHHELD
 from evicat.schemas.errors import CatalogError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 from evicat.schemas.recipe import EmbedderOptions, Profile
@@ -20,9 +21,11 @@ from evicat.storage.roster import by_beginning, what_it_makes
 from evicat.storage.sql import sql_equals, sql_in
 from evicat.storage.tables import DERIVED
 
-from . import arguments, filters
+from . import arguments, filters, hits
 from .columns import ENTRY_SCHEMA, HIT_SCHEMA
+from .factors import KnownFactors, tagged
 from .filters import Between, OneOrMore, Where, both
+from .ranking import Ranked
 from .search import Searcher
 from .views import View
 
@@ -56,32 +59,51 @@ class Shown:
             )
         return self._reader
 
-    def read(self, table: str, where: str = "", columns: list[str] | None = None) -> pl.DataFrame:
-        """Rows of any table, as they are."""
-        rows = self.reader.dataset(table).to_table(filter=where or None, columns=columns)
-        frame = pl.from_arrow(rows)
-        if not isinstance(frame, pl.DataFrame):
-            raise IntegrityError(f"table {table} is not a table")
-        return frame
+    def read(
+        self, table: str, where: str = "", columns: list[str] | None = None, limit: int | None = None
+    ) -> pl.DataFrame:
+        """Rows of any table, as they are; ``limit``: the first so many that are come upon."""
+        rows = self.reader.dataset(table).to_table(filter=where or None, columns=columns, limit=limit)
+        return polars_frame(rows)
 
-    def entries(self, where: str) -> pl.DataFrame:
-        """Entries with their video's name, in no order."""
-        return self.named(self.read("entries", where, _COLUMNS), ENTRY_SCHEMA)
+    def entries(self, where: str, limit: int | None = None) -> pl.DataFrame:
+        """Entries with their video's name, in no order; ``limit``: any so many of them."""
+        return self.named(self.read("entries", where, _COLUMNS, limit), ENTRY_SCHEMA)
 
-    def hits(self, scores: Mapping[str, float], where: Where) -> pl.DataFrame:
-        """The entries that have a score and fit ``where``, best first."""
-        if not scores:
+    def hits(
+        self, ranked: Sequence[Ranked], where: Where, limit: int, per_video: int | None = None
+    ) -> pl.DataFrame:
+        """The first ``limit`` of ranked entries that fit ``where``, in their order, or all that do.
+
+        They are read in pieces, as most rankings are much longer than what fits.
+        """
+        if not ranked:
             return HIT_SCHEMA.to_frame()
-        ids = list(scores)
-        parts = [
-            self.entries(both(self._with_ids(ids[at : at + _READ_TOGETHER]), where.entries))
-            for at in range(0, len(ids), _READ_TOGETHER)
-        ]
-        rows = pl.concat(parts)
-        score = pl.Series("score", [scores[each] for each in rows["entry_id"].to_list()], pl.Float64)
-        length = pl.col("end_s") - pl.col("start_s")
-        by = [pl.col("score").neg(), length, "entry_id"]  # of equals, the one that cites less time
-        return rows.with_columns(score).sort(by).match_to_schema(HIT_SCHEMA)
+        at = piece = min(limit, _READ_TOGETHER)
+        found = self._of_ranked(ranked[:at], where)
+        while True:
+            if per_video is not None:
+                found = hits.at_most_of_each_video(found, per_video)
+            if at >= len(ranked) or len(found) >= limit:
+                return found.head(limit)
+            piece = min(piece * 4, _READ_TOGETHER)
+            found = pl.concat([found, self._of_ranked(ranked[at : at + piece], where)])
+            at += piece
+
+    def _of_ranked(self, ranked: Sequence[Ranked], where: Where) -> pl.DataFrame:
+        kept = filters.without_flags(SPEECH_WITHHELD)
+        rows = self.read("entries", both(_of_these(ranked), where.entries, kept), _COLUMNS)
+        ids = rows["entry_id"].to_list()
+        at = {each.entry_id: (place, each.score) for place, each in enumerate(ranked)}
+        order = sorted(range(len(ids)), key=lambda row: at[ids[row]][0])
+        score = pl.Series("score", [at[each][1] for each in ids], pl.Float64)
+        return self.named(rows.with_columns(score)[order], HIT_SCHEMA)
+
+    def saying(self, text: str, where: Where) -> pl.DataFrame:
+        """All entries with every word and phrase of ``text``, in no order."""
+        found = polars_frame(self.searcher.with_every_word(text, where, _COLUMNS))
+        withheld = pl.col("flags").list.set_intersection(sorted(SPEECH_WITHHELD)).list.len() > 0
+        return self.named(found.filter(~withheld), ENTRY_SCHEMA)
 
     def _with_ids(self, entry_ids: Sequence[str]) -> str:
         """Entries of these ids. An id begins as that of its asset does, and assets are indexed."""
@@ -127,8 +149,10 @@ class Shown:
     def named(self, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
         """Rows with the name of their video, in the order of ``schema``."""
         names = self.names
-        video = pl.Series("video", [names.get(each, "") for each in rows["asset_id"].to_list()], pl.String)
-        return rows.with_columns(video).select(schema.names()).match_to_schema(schema)
+        assets = rows["asset_id"].unique().to_list()
+        called = [names.get(each, "") for each in assets]
+        video = rows["asset_id"].replace_strict(assets, called, return_dtype=pl.String).alias("video")
+        return rows.with_columns(video).match_to_schema(schema, extra_columns="ignore").select(schema.names())
 
     @cached_property
     def _all_names(self) -> pl.DataFrame:
@@ -163,9 +187,13 @@ class Shown:
         return sorted(set(self.read("videos")["asset_id"].to_list()) - set(self.names))
 
     @cached_property
-    def _factors(self) -> set[str]:
-        """Every factor that an entry carries."""
-        return set(self.read("entries", "", ["factors"])["factors"].explode().drop_nulls().to_list())
+    def known_factors(self) -> KnownFactors:
+        """Every factor that entries can be asked for."""
+        return KnownFactors.of(self.reader)
+
+    def count(self, where: Where) -> int:
+        """How many entries fit."""
+        return int(self.reader.dataset("entries").count_rows(filter=where.all or None))
 
     def asset_ids(self, video: str) -> list[str]:
         """Assets that ``video`` means: a video name, the end of one path (``lec.mp4``), or an asset id.
@@ -210,36 +238,54 @@ class Shown:
         every: bool = False,
     ) -> Where:
         """A filter; ``every``: of all producers and entries, not of the view alone."""
-        shared = []
+        ranked, most = [], None
         if producer is not None:
-            shared.append(sql_equals("producer_id", self.producer_id(producer)))
+            ranked.append(sql_equals("producer_id", self.producer_id(producer)))
         elif self.hidden and not every:
-            shared.append(f"NOT ({sql_in('producer_id', self.hidden)})")
-        if not every:
-            shared.append(self.view.entry_filter)
+            ranked.append(f"NOT ({sql_in('producer_id', self.hidden)})")
+        if self.view.only is not None and not every:
+            ids = sorted(self.view.only - self.view.without)
+            ranked.append(self._with_ids(ids))
+            most = len(ids)
         if video is not None:
-            wanted = arguments.names("video", video)
-            shared.append(sql_in("asset_id", [each for name in wanted for each in self.asset_ids(name)]))
+            assets = [each for name in arguments.names("video", video) for each in self.asset_ids(name)]
+            ranked.append(sql_in("asset_id", assets))
+            written = sum(self._entries_of.get(each, 0) for each in set(assets))
+            most = written if most is None else min(most, written)
         if kind is not None:
-            shared.append(filters.of_kind(kind))
+            ranked.append(filters.of_kind(kind))
         if scale is not None:
-            shared.append(filters.of_scale(scale, set(self.read("units", "", ["scale"])["scale"].to_list())))
+            ranked.append(filters.of_scale(scale, self._scales))
         if self._nameless:
-            shared.append(f"NOT ({sql_in('asset_id', self._nameless)})")
+            ranked.append(f"NOT ({sql_in('asset_id', self._nameless)})")
         if between is not None:
-            shared.append(filters.overlapping(between))
+            ranked.append(filters.overlapping(between))
         entries = [
-            filters.tagged(factors, self._factors) if factors is not None else "",
+            tagged(factors, self.known_factors) if factors is not None else "",
             filters.saying(text) if text is not None else "",
         ]
-        return Where(both(*shared), both(*entries))
+        without = frozenset() if every or self.view.only is not None else self.view.without
+        is_narrow = most is not None or any(
+            each is not None for each in (producer, kind, scale, between, factors, text)
+        )
+        return Where(both(*ranked), both(*entries), without, most, is_narrow)
+
+    @cached_property
+    def _scales(self) -> set[str]:
+        return set(self.read("units", "", ["scale"])["scale"].to_list())
+
+    @cached_property
+    def _entries_of(self) -> dict[str, int]:
+        """How many entries each asset has, of all producers."""
+        units = self.read("units", "", ["asset_id", "entries"])
+        return dict(units.group_by("asset_id").agg(pl.col("entries").sum()).iter_rows())
 
     @cached_property
     def embedders(self) -> dict[str, Embedder[Any]]:
         """The embedder of the vectors that the view searches, ready for queries."""
         shown = set(self.view.places.values())
         return {
-            name: _embedder(producer, self.profile)
+            name: embedder_of(producer, self.profile)
             for name, producer in self.reader.embedders().items()
             if producer.producer_id in shown
         }
@@ -249,7 +295,24 @@ class Shown:
         return Searcher(self.reader, lambda: self.embedders)
 
 
-def _embedder(producer: Producer, profile: Profile) -> Embedder[Any]:
+def _of_these(ranked: Sequence[Ranked]) -> str:
+    """The rows of ranked entries, by the quickest way to them."""
+    rows = [each.row_id for each in ranked if each.row_id is not None]
+    if len(rows) == len(ranked):
+        return sql_in("_rowid", rows)
+    of_assets = sql_in("asset_id", sorted({each.asset_id for each in ranked}))  # as there is an index
+    return both(of_assets, sql_in("entry_id", [each.entry_id for each in ranked]))
+
+
+def polars_frame(rows: Any) -> pl.DataFrame:
+    """An Arrow table as a frame."""
+    frame = pl.from_arrow(rows)
+    if not isinstance(frame, pl.DataFrame):
+        raise IntegrityError(f"a table was to be read, but {type(frame).__name__} came")
+    return frame
+
+
+def embedder_of(producer: Producer, profile: Profile) -> Embedder[Any]:
     """The embedder that made a vector table.
 
     Raises:

@@ -11,7 +11,6 @@ import polars as pl
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.span import US
 from evicat.storage.rows import DEFAULT_VIEW
-from evicat.storage.sql import sql_in
 
 WITHOUT_NARRATIVE = "w/o narrative"
 WITH_NARRATIVE = "+narrative"
@@ -34,13 +33,6 @@ class View:
     @property
     def producers(self) -> set[str]:
         return set(self.places.values())
-
-    @property
-    def entry_filter(self) -> str:
-        """SQL on ``entry_id``."""
-        if self.only is not None:
-            return sql_in("entry_id", sorted(self.only - self.without))
-        return f"NOT ({sql_in('entry_id', sorted(self.without))})" if self.without else ""
 
     def keeping(self, entry_ids: Collection[str]) -> View:
         """Of what is shown, only these."""

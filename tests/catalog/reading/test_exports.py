@@ -1,6 +1,9 @@
 """Exports: complete, free of leaks, and read back by the tools that people use."""
 
 import json
+import multiprocessing
+import os
+import signal
 import tarfile
 
 import duckdb
@@ -10,11 +13,15 @@ import polars as pl
 import pysubs2
 import pytest
 
-from evicat.catalog.exports.export import export
+from evicat.catalog.exports.export import _folder_beside, export
 from evicat.catalog.exports.rows import EXPORT_SCHEMA, Choice, choose
 from evicat.catalog.exports.splits import parse_shares, split_of
+from evicat.schemas.entry import Entry, Outcome, WindowResult
 from evicat.schemas.errors import UnknownNameError, UsageError
-from evicat.schemas.identity import Producer
+from evicat.schemas.identity import Producer, Unit, entry_id
+from evicat.schemas.naming import FileStamp, VideoName
+from evicat.schemas.span import US, Span
+from evicat.storage.store import Store
 
 LOCAL = Producer(kind="local", scale="local-10s", component="words", version=1)
 SPEECH = Producer(kind="speech", scale="speech", component="ears", version=1)
@@ -219,3 +226,67 @@ def test_entries_without_their_media_are_shards_without_pictures(catalog, tmp_pa
     export(catalog, tmp_path / "again", "webdataset", Choice(kind="local"))
     assert (tmp_path / "again" / "all" / shard.name).read_bytes() == first
     assert tarfile.is_tarfile(shard)
+
+
+def test_what_was_made_from_a_part_of_its_window_may_be_left_out(shelf):
+    shelf.write("whole.mp4", LOCAL, [(0, 10, "whole")])
+    unit = Unit(
+        asset_id=shelf.asset_id("a.mp4"), producer_id=LOCAL.producer_id, kind="local", scale=LOCAL.scale
+    )
+    with Store.connect(shelf.uri, write=True) as store:
+        store.add_name(VideoName("r", "a.mp4", unit.asset_id, "a.mp4", FileStamp(1, 2, 3, 4)))
+        store.open(unit)
+        for start, outcome in ((0, Outcome.DONE), (10, Outcome.PARTIAL), (20, Outcome.DONE)):
+            entry = Entry(
+                entry_id=entry_id(unit, start * US, 0),
+                unit_id=unit.unit_id,
+                asset_id=unit.asset_id,
+                producer_id=unit.producer_id,
+                kind="local",
+                scale=unit.scale,
+                span=Span.from_seconds(start + 1, start + 9),
+                text=f"{outcome} {start}",
+            )
+            window = Span.from_seconds(start, start + 10)
+            store.write(unit, WindowResult(span=window, outcome=outcome, entries=(entry,)))
+        store.close(unit, complete=True)
+    chosen = choose(shelf.catalog, Choice())
+    assert chosen.rows.select("video", "start_s", "outcome").rows() == [
+        ("a.mp4", 1.0, "done"),
+        ("a.mp4", 11.0, "partial"),
+        ("a.mp4", 21.0, "done"),
+        ("whole.mp4", 0.0, "done"),
+    ]
+    whole = choose(shelf.catalog, Choice(partial=False))
+    assert whole.left_out == {"flagged": 0, "partial": 1}
+    assert whole.rows["start_s"].to_list() == [1.0, 21.0, 0.0]
+
+
+def test_large_exports_are_whole(shelf, tmp_path):
+    starts = [at / 10 for at in range(21_000)]  # from 20,000 rows on, polars filters in several threads
+    shelf.write("long.mp4", LOCAL, [(start, start + 0.1, "a picture") for start in starts])
+    done = export(shelf.catalog, tmp_path / "out", "parquet")
+    assert (done.rows, done.left_out) == ({"all": 21_000}, {"flagged": 0, "partial": 0})
+    rows = pl.read_parquet(tmp_path / "out" / "all" / "local.parquet")
+    assert rows["start_s"].to_list() == starts
+    assert set(rows["outcome"]) == {"done"}
+
+
+def _be_killed(target):
+    """Stands for an export: what it has written so far stays where it is."""
+    (_folder_beside(target) / "entries.parquet").write_bytes(b"half of it")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_and_nothing_else(catalog, tmp_path):
+    target = tmp_path / "out"
+    child = multiprocessing.get_context("spawn").Process(target=_be_killed, args=(target,))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    running = _folder_beside(target)  # of this process, which goes on
+    assert not left.exists()
+    others = _folder_beside(tmp_path / "out.2")
+    export(catalog, target, "jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", running.name, others.name])

@@ -1,11 +1,12 @@
 """Searching: what is found, in which order, and what odd queries and filters do."""
 
+import numpy as np
 import polars as pl
 import pytest
 
 from evicat.catalog.query import Catalog
 from evicat.catalog.reading.columns import HIT_SCHEMA
-from evicat.catalog.reading.search import fuse
+from evicat.catalog.reading.ranking import Ranked, fuse
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 from evicat.storage.store import Store
@@ -198,11 +199,101 @@ class TestOfManyEquals:
         found = catalog.search("" if mode == "vector" else "nothing", mode=mode, limit=limit, **vector)
         assert found["entry_id"].to_list() == expected
 
+    @pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+    def test_what_a_view_leaves_out_is_made_up_for(self, catalog, direction, mode):
+        vector = {} if mode == "text" else {"vector": direction(1)}
+        rows = catalog.entries().with_columns(length=pl.col("end_s") - pl.col("start_s"))
+        in_order = rows.sort("length", "entry_id")["entry_id"].to_list()
+        asked = {"query": "" if mode == "vector" else "nothing", "mode": mode, **vector}
+        found = catalog.without(in_order[:150]).search(limit=10, **asked)
+        assert found["entry_id"].to_list() == in_order[150:160]
+        assert len(catalog.without(in_order[:150]).search(limit=100, **asked)) == 30
+        assert len(catalog.only(in_order[:25]).search(limit=100, **asked)) == 25
 
-def test_occurrences_are_all_there_however_many(shelf, monkeypatch):
-    monkeypatch.setattr("evicat.catalog.reading.search.MOST", 3)
-    shelf.write("a.mp4", LOCAL, [(at, at + 1, "a red car") for at in range(20)])
-    assert len(shelf.catalog.occurrences("red")) == 20
+
+class TestByAnIndexOfVectors:
+    """An index looks where the query is; what is asked for may lie elsewhere."""
+
+    COUNT = 600
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def catalog(cls, tmp_path_factory, making_shelf):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("evicat.storage.indexes.VECTOR_INDEX_ROWS", 1000)
+            patch.setattr("evicat.storage.indexes.PARTITION_ROWS", 300)
+            patch.setattr("evicat.catalog.reading.search.EXACT_ROWS", 50)
+            patch.setattr("evicat.catalog.reading.search.PROBES", 1)
+            shelf = making_shelf(tmp_path_factory.mktemp("indexed") / "catalog")
+            numbers = np.random.default_rng(5).normal(size=(2, cls.COUNT, 384))
+            numbers[0, np.arange(cls.COUNT), 1 + np.arange(cls.COUNT) % 3] += 100
+            numbers[1, :, 0] += 100  # four heaps, one of them the second video
+            for video, rows in zip(("a.mp4", "b.mp4"), numbers, strict=True):
+                unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+                spans = [(at * 10, at * 10 + 10, f"window {at}") for at in range(cls.COUNT)]
+                written = [(*span, {"vector": row.tolist()}) for span, row in zip(spans, unit, strict=True)]
+                shelf.write(video, LOCAL, written)
+            yield shelf.catalog
+
+    def test_there_is_one(self, catalog):
+        (table,) = catalog.embedder_tables()
+        (found,) = catalog.dataset(table).stats.index_stats("vector_idx")["indices"]
+        assert found["index_type"] == "IVF_FLAT"
+        assert found["num_partitions"] > 1
+
+    @pytest.mark.parametrize("limit", [1, 10, 400])
+    def test_a_filter_far_from_the_query_gives_as_many_as_match(self, catalog, direction, limit):
+        for filters_ in ({"video": "b.mp4"}, {"kind": "local", "video": "b.mp4"}):
+            found = catalog.search(vector=direction(-1, 0.5), limit=limit, **filters_)
+            assert len(found) == limit
+            assert set(found["video"]) == {"b.mp4"}
+
+    def test_all_are_found_where_all_are_asked_for(self, catalog, direction):
+        assert len(catalog.search(vector=direction(-1), limit=5000)) == 2 * self.COUNT
+        assert len(catalog.search(vector=direction(-1), limit=5000, between=(0, 100))) == 20
+
+    def test_the_nearest_are_found(self, catalog):
+        (table,) = catalog.embedder_tables()
+        rows = catalog.scan(table).select("entry_id", "vector").collect()
+        matrix = np.stack(rows["vector"].to_numpy())
+        queries = np.random.default_rng(6).normal(size=(20, 384)) * 0.01 + matrix[:20]
+        hits = 0
+        for query in queries:
+            exact = rows["entry_id"].gather(np.argsort(-(matrix @ query))[:10].tolist())
+            hits += len(set(exact) & set(catalog.search(vector=query, limit=10)["entry_id"]))
+        assert hits >= 0.95 * 200
+
+
+def test_doubted_speech_is_not_found_by_word_or_vector(shelf, direction):
+    rows = [
+        (at, at + 1, "thank you", {"vector": direction(1), "flags": ("no_voice",) if at else ()})
+        for at in range(40)
+    ]
+    shelf.write("a.mp4", SPEECH, rows)
+    catalog = shelf.catalog
+    for found in (
+        catalog.search("thank", mode="text"),
+        catalog.search(vector=direction(1)),
+        catalog.search("thank", vector=direction(1)),
+        catalog.occurrences("thank you"),
+    ):
+        assert found["start_s"].to_list() == [0.0]
+    assert len(catalog.speech("a.mp4")) == 40
+
+
+def test_of_the_hybrid_ten_are_the_first_of_twenty(shelf, direction):
+    rows = [
+        (at, at + 1, "car " * (at % 9) + "dog", {"vector": direction(1, (at * 7) % 150)}) for at in range(150)
+    ]
+    shelf.write("a.mp4", LOCAL, rows)
+    found = [shelf.catalog.search("car", vector=direction(1), limit=limit) for limit in (1, 10, 20)]
+    assert found[1].equals(found[2].head(10))
+    assert found[0].equals(found[2].head(1))
+
+
+def test_occurrences_are_all_there_however_many(shelf):
+    shelf.write("a.mp4", LOCAL, [(at, at + 1, "a red car") for at in range(1200)])
+    assert len(shelf.catalog.occurrences("red")) == 1200
 
 
 def test_answers_have_one_schema_whatever_matched(odd):
@@ -211,8 +302,12 @@ def test_answers_have_one_schema_whatever_matched(odd):
 
 
 def test_fusion_adds_reciprocal_ranks():
-    fused = fuse({"a": 9.0, "b": 5.0}, {"b": 0.9, "c": 0.1})
+    def ranking(*ids):
+        return [Ranked(each, "asset", 10.0, 1 / at) for at, each in enumerate(ids, start=1)]
+
+    fused = {row.entry_id: row.score for row in fuse(ranking("a", "b"), ranking("b", "c"))}
     assert fused == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62})
+    assert list(fused) == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(
