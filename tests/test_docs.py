@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import sys
@@ -17,13 +16,15 @@ from typer.main import get_command
 from evicat.catalog.describers.loaders import load_describer
 from evicat.catalog.embedders.loaders import embedder_class
 from evicat.catalog.registry import check_options
+from evicat.catalog.tagging.vocabulary import parse_vocabulary
 from evicat.catalog.transcribers.loaders import transcriber_class
 from evicat.flows.cli import app
 from evicat.schemas.recipe import Profile, Recipe, parse_toml
 from evicat.storage import columns
 from evicat.storage.tables import FIXED_TABLES, vectors_schema
 
-ROOT = Path(__file__).parents[1]
+from .scripts import ROOT, script
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,14 +34,7 @@ COMMANDS = get_command(app).commands
 GROUPS = {name: group.commands for name, group in COMMANDS.items() if hasattr(group, "commands")}
 
 
-def load_generator():
-    spec = importlib.util.spec_from_file_location("evicat_docs_generate", ROOT / "docs" / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GENERATE = load_generator()
+GENERATE = script("docs/generate.py")
 OPTION_CLASSES = [find(name).options_class for _, known, find in GENERATE.COMPONENTS for name in known]
 PARTS = [model for _, model in (*GENERATE.RECIPE_PARTS, *GENERATE.PROFILE_PARTS)]
 DOCUMENTED = [Profile, *PARTS, *OPTION_CLASSES]
@@ -177,6 +171,9 @@ def _check_part_of_a_recipe(block: str, page: str) -> None:
 def test_recipes_and_profiles_in_guides_fit(page: str, block: str) -> None:
     """Their fields and options fit; weights of speech and vectors are a reader's own, and not looked for."""
     tables = set(tomllib.loads(block))
+    if "vocabulary" in tables:
+        assert parse_vocabulary(block, page)
+        return
     if tables & {"speech", "embedder"} and "name" not in tables:
         _check_part_of_a_recipe(block, page)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import wave
 from pathlib import Path
 
@@ -10,15 +9,12 @@ import av
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "demo" / "samples.py"
+from .scripts import script
 
 
 @pytest.fixture(scope="module")
 def samples():
-    spec = importlib.util.spec_from_file_location("evicat_demo_samples", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("demo/samples.py")
 
 
 def test_a_warm_cache_needs_no_pip_and_gives_the_same_bytes(samples, evicat_samples, tmp_path, monkeypatch):

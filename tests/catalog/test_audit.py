@@ -151,12 +151,13 @@ def test_a_catalog_as_it_was_made_passes_every_proof_and_each_looked_at_somethin
         (name, [], [])
         for name in (
             *("tables", "windows", "entries", "ids", "times", "units", "contexts", "inputs", "vectors"),
-            "supports",
+            *("supports", "tags"),
         )
     ]
     assert result.holds
     reader = Reader.open(healthy)
     looked = {proof.name: proof.looked for proof in result.proofs}
+    assert looked.pop("tags") == 0, "nobody has tagged it"
     assert min(looked.values()) > 0
     assert looked["windows"] == reader.dataset("coverage").count_rows()
     assert looked["times"] == reader.dataset("entries").count_rows()
@@ -585,7 +586,7 @@ def test_a_head_that_names_a_version_that_is_not_there_is_told_and_nothing_else_
     write_head(patient.layout, head.following(head.tables | {"names": 99}))
     assert "table 'names' has no usable version 99" in patient.told("tables")
     result = patient.audit()
-    assert [proof.skipped for proof in result.proofs] == [False] + [True] * 9
+    assert [proof.skipped for proof in result.proofs] == [False] + [True] * 10
     assert not result.holds
 
 

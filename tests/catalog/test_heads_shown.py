@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-
-import pytest
 
 from evicat.catalog.query import Catalog
 from evicat.storage.store import Store
-
-
-@pytest.fixture
-def making():
-    path = Path(__file__).parents[1] / "storage" / "making.py"
-    spec = importlib.util.spec_from_file_location("evicat_tests_making", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_rows_written_later_show_in_a_catalog_opened_later(making, tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
 """What every describer keeps to. A new one is picked up from its line in ``loaders.py``."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from concurrent.futures import Future
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -30,11 +28,9 @@ OPTIONS = {"vlm-local": {"model": "echo", "dialogue": True}, "vlm-narrative": {"
 @pytest.fixture(scope="module")
 def options(tmp_path_factory):
     """The same, with that of the detector: a model, which is made here."""
-    path = Path(__file__).parents[1] / "catalog" / "describers" / "tiny_detectors.py"
-    spec = importlib.util.spec_from_file_location("evicat_tiny_detectors", path)
-    tiny = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tiny)
-    folder = tiny.owlv2(tmp_path_factory.mktemp("owlv2"))
+    from ..catalog.describers.tiny_detectors import owlv2
+
+    folder = owlv2(tmp_path_factory.mktemp("owlv2"))
     return OPTIONS | {"detector": {"model": str(folder), "names": ["a lamp"], "confidence": 0.1}}
 
 

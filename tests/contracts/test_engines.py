@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import subprocess
@@ -25,10 +24,7 @@ from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 from evicat.schemas.records import LocalRecord, NarrativeRecord
 
-_file = Path(__file__).parents[1] / "catalog" / "engines" / "chat_server.py"
-_spec = importlib.util.spec_from_file_location("evicat_chat_server", _file)
-chat_server = sys.modules["evicat_chat_server"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(chat_server)
+from ..catalog.engines import chat_server
 
 MODEL = ModelRef(name=chat_server.MODEL)
 NEEDS = {

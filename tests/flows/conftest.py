@@ -2,65 +2,71 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from prefect.testing.utilities import prefect_test_harness
+from prefect.settings import PREFECT_API_URL
 
-from evicat.flows import cli
+from evicat.catalog.media.worker import WorkerPool
 from evicat.storage.reader import Reader
 
+from ..calling import Run
 
-@dataclass(frozen=True)
-class Run:
-    """What one call of the command line did."""
 
-    code: int
-    out: str
-    err: str
+@pytest.fixture(scope="session", autouse=True)
+def shared_probes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No probes of shared fixtures in the user's cache folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        file = tmp_path_factory.mktemp("cache") / "probes.sqlite"
+        patch.setattr("evicat.flows.probes.CACHE_FILE", str(file))
+        yield
 
 
 @pytest.fixture(autouse=True)
 def own_probes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test remembers its own probes, and none in the user's cache folder."""
+    """Each test remembers its own probes."""
     file = tmp_path_factory.mktemp("cache") / "probes.sqlite"
     monkeypatch.setattr("evicat.flows.probes.CACHE_FILE", str(file))
     return file
 
 
-@pytest.fixture(scope="session")
-def prefect_server() -> Iterator[None]:
-    """One Prefect server for all flows that these tests run in their own process."""
-    with prefect_test_harness(server_startup_timeout=120):
+class LastingPool(WorkerPool):
+    """Leaves its idle children to the pools after it: a start takes longer than a short film."""
+
+    left: ClassVar[list[Any]] = []
+
+    def _take(self) -> Any:
+        with self._lock:
+            if not self._idle and self.left:
+                self._idle.append(self.left.pop())
+                self._all.update(self._idle)
+        return super()._take()
+
+    def close(self) -> None:
+        with self._lock:
+            self.left.extend(self._idle)
+            self._all.difference_update(self._idle)
+            self._idle = []
+        super().close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lasting_decoders() -> Iterator[None]:
+    """Runs of these tests share the children that decode."""
+    with pytest.MonkeyPatch.context() as patch:
+        for user in ("evicat.catalog.kit", "evicat.flows.frames"):
+            patch.setattr(f"{user}.WorkerPool", LastingPool)
         yield
-
-
-def _evicat(*args: object, cwd: Path | None = None) -> Run:
-    """Call the command line as its script does, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["evicat", *map(str, args)])
-        patch.setenv("COLUMNS", "200")
-        patch.chdir(cwd or Path.cwd())
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-    return Run(end.value.code, out.getvalue(), err.getvalue())
-
-
-@pytest.fixture(scope="session")
-def evicat(prefect_server: None) -> Callable[..., Run]:
-    """Calls the command line: ``evicat("status", "--catalog", uri)``."""
-    return _evicat
+    while LastingPool.left:
+        LastingPool.left.pop().release()
 
 
 EQUAL = "asset_id producer_id condition_id kind scale start_s end_s text record frames objects flags boundary"
@@ -145,8 +151,6 @@ class Rerun:
 
     def start_other(self, *paths: Path, stop_at: int) -> subprocess.Popen[str]:
         """Index ``paths`` in another process, which waits before its call number ``stop_at``."""
-        from prefect.settings import PREFECT_API_URL
-
         child = Path(__file__).with_name("rerun_child.py")
         arguments = [self.recipe, self.profile, self.catalog, stop_at, *paths]
         return subprocess.Popen(
@@ -189,31 +193,41 @@ class Rerun:
 
 
 @pytest.fixture(scope="session")
-def new_rerun(prefect_server: None, colour_clips: dict[str, Path]) -> Callable[[Path], Rerun]:
+def new_rerun(prefect_server: str, colour_clips: dict[str, Path]) -> Callable[[Path], Rerun]:
     """Makes a library in a folder, for fixtures that many tests share; nothing is counted."""
     return lambda folder: Rerun(folder, colour_clips)
 
 
 @pytest.fixture
 def rerun(
-    prefect_server: None,
+    prefect_server: str,
     tmp_path: Path,
     colour_clips: dict[str, Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Rerun:
     """A library to index again and again, with describers that count their calls and fail where told to."""
+    made = Rerun(tmp_path, colour_clips)
+    _count_calls(made, monkeypatch)
+    return made
+
+
+@pytest.fixture(scope="session")
+def count_calls() -> Callable[[Rerun, pytest.MonkeyPatch], None]:
+    """Has describers count their calls for a library, and fail where it tells them, while the patch lasts."""
+    return _count_calls
+
+
+def _count_calls(made: Rerun, patch: pytest.MonkeyPatch) -> None:
     from evicat.catalog.describers.digest import Digest
     from evicat.catalog.describers.sight import Sight
 
-    made = Rerun(tmp_path, colour_clips)
     for kind in (Sight, Digest):
         real = kind.describe
-        monkeypatch.setattr(
+        patch.setattr(
             kind,
             "describe",
             lambda self, window, real=real: made.describe(self.component, partial(real, self), window),
         )
-    return made
 
 
 @pytest.fixture(scope="session")
@@ -242,10 +256,9 @@ def library(tmp_path_factory: pytest.TempPathFactory, evicat_samples: Path, ffmp
 
 
 @pytest.fixture(scope="session")
-def indexed(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
+def indexed(tmp_path_factory: pytest.TempPathFactory, library: Path, evicat: Callable[..., Run]) -> Path:
     """The catalog of ``library`` by the default recipe."""
     catalog = tmp_path_factory.mktemp("indexed") / "catalog"
-    command = [sys.executable, "-m", "evicat.flows.cli", "index", str(library), "--catalog", str(catalog)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # with a server of its own
-    assert run.returncode == 0, run.stderr
+    run = evicat("index", library, "--catalog", catalog)
+    assert run.code == 0, run.err
     return catalog

@@ -101,16 +101,15 @@ def test_what_a_recipe_does_not_use_may_be_missing(quick: Path) -> None:
 @pytest.mark.parametrize(
     ("hidden", "said"),
     [
-        ("av torch prefect transformers", "make a clip: "),
-        ("platformdirs packaging lancedb", "cannot look at this: "),
-        ("numpy pyarrow", "pip install 'numpy>="),
+        ("av torch prefect transformers platformdirs packaging", ("make a clip: ", "cannot look at this: ")),
+        ("numpy pyarrow lancedb", ("pip install 'numpy>=",)),
     ],
 )
-def test_missing_packages_are_findings(quick: Path, hidden: str, said: str) -> None:
+def test_missing_packages_are_findings(quick: Path, hidden: str, said: tuple[str, ...]) -> None:
     code, report = run("--recipe", quick, hidden=hidden)
     assert (code, report.usable) == (1, False)
-    assert said in todo(report)
-    assert hidden.split()[0] in todo(report)
+    for text in (*said, hidden.split()[0]):
+        assert text in todo(report)
 
 
 def test_every_extra_says_what_it_is_for() -> None:

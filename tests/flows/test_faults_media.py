@@ -231,6 +231,7 @@ def test_a_decoder_that_hangs_or_dies_costs_its_file_alone(
     (tmp_path / "fast.toml").write_text(PICTURES)
     (tmp_path / "profile.toml").write_text("decode_timeout_seconds = 8\nvideos_at_once = 3\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
     command = [sys.executable, "-m", "evicat.flows.cli", "index", "media", "--catalog", "c"]
     options = ["--recipe", "fast.toml", "--profile", "profile.toml"]
     run = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=300)

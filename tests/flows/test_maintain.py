@@ -40,7 +40,7 @@ def test_an_older_catalog_is_refused_migrated_and_then_used(evicat, old):
         assert f"evicat migrate --catalog {old}" in refused.err
     migrated = evicat("migrate", "--catalog", old)
     assert (migrated.code, migrated.err) == (0, "")
-    assert "from schema 1 to 2" in migrated.out
+    assert "from schema 1 to 3" in migrated.out
     assert "before-schema-2" in migrated.out
     assert "Nothing to do" in evicat("migrate", "--catalog", old).out
     assert "no answer" in evicat("status", "--catalog", old).out
@@ -57,13 +57,14 @@ def test_what_was_done_is_told(evicat, catalog):
     run = evicat("maintain", "--catalog", catalog, "--keep-days", "0", "--json")
     report = json.loads(run.out)
     assert {table["table"] for table in report["tables"]} >= {"entries", "views"}
-    assert [head["because"] for head in report["kept_heads"]] == [["newest"], ["snapshot before-schema-2"]]
+    kept = [["newest"], ["snapshot before-schema-3"], ["snapshot before-schema-2"]]
+    assert [head["because"] for head in report["kept_heads"]] == kept
 
 
 def test_a_table_that_fails_is_named_and_the_exit_code_tells(evicat, damaged):
     run = evicat("maintain", "--catalog", damaged)
     assert run.code == 3
-    assert "1 of 10 tables failed" in run.out
+    assert "1 of 12 tables failed" in run.out
     (line,) = [line for line in run.out.splitlines() if line.startswith("failed")]
     assert line.startswith("failed table names: ")
     assert ".manifest" in line
@@ -83,7 +84,7 @@ def test_the_flow_ends_completed_with_its_report(prefect_server, evicat, catalog
     assert state.name == "Completed"
     report = state.result()
     assert report.failed == ()
-    assert report.head == 6
+    assert report.head == 7
     artifact = Artifact.get("evicat-maintain")
     assert artifact.flow_run_id == state.state_details.flow_run_id
     assert "| entries | 15 | 1 | 1 |" in artifact.data

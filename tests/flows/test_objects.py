@@ -10,7 +10,6 @@ import importlib.util
 import json
 import re
 import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,9 +24,11 @@ from evicat.catalog.query import Catalog
 from evicat.schemas.errors import WindowError
 from evicat.schemas.records import LocalRecord, ObjectsRecord
 
+from ..catalog.describers import tiny_detectors as tiny
+from ..catalog.engines import chat_server
+
 pytest.importorskip("openai", reason="the served engine needs the package 'openai'")
 pytestmark = pytest.mark.slow  # a whole run
-CATALOG_TESTS = Path(__file__).parents[1] / "catalog"
 SIZE = (640, 360)
 SIDE = 100
 SECONDS, RATE = 6, 5
@@ -35,19 +36,6 @@ CLIPS = {"plain.mp4": SIZE, "turned.mp4": (360, 640), "wide.mp4": (640, 180)}
 """By clip, the size at which its frames are shown."""
 LISTS = "objects colours screen_text spoken_clues people entities actions interactions social_cues changes"
 LOCAL = {key: [] for key in LISTS.split()} | {"place": "", "scene": "a square moves"}
-
-
-def module(path: str):
-    """A file of other tests that is no test itself."""
-    name = f"evicat_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(name, CATALOG_TESTS / path)
-    made = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-chat_server = module("engines/chat_server.py")
-tiny = module("describers/tiny_detectors.py")
 
 RECIPE = """
 name = "boxes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,25 +27,28 @@ describer = "digest"
 """
 
 
+def write_recipe(folder: Path, name: str, *, local=4, frames=2, narrative=8) -> Path:
+    file = folder / f"{name}.toml"
+    file.write_text(RECIPE.format(name=name, local=local, frames=frames, narrative=narrative))
+    return file
+
+
+def put_films(folder: Path, samples: Path) -> Path:
+    folder.mkdir()
+    for name in ("card.mp4", "phone.mp4"):
+        shutil.copy(samples / name, folder)
+    return folder
+
+
 @pytest.fixture
 def recipe(tmp_path):
     """Writes a recipe that differs from the others where it is told to."""
-
-    def write(name: str, *, local=4, frames=2, narrative=8) -> Path:
-        file = tmp_path / f"{name}.toml"
-        file.write_text(RECIPE.format(name=name, local=local, frames=frames, narrative=narrative))
-        return file
-
-    return write
+    return partial(write_recipe, tmp_path)
 
 
 @pytest.fixture
 def media(tmp_path, evicat_samples):
-    folder = tmp_path / "media"
-    folder.mkdir()
-    for name in ("card.mp4", "phone.mp4"):
-        shutil.copy(evicat_samples / name, folder)
-    return folder
+    return put_films(tmp_path / "media", evicat_samples)
 
 
 @pytest.fixture
@@ -53,33 +57,43 @@ def catalog(evicat, recipe, media, tmp_path):
     return tmp_path / "c"
 
 
+@pytest.fixture(scope="module")
+def kept(evicat, evicat_samples, tmp_path_factory):
+    """The same for tests that change nothing of it."""
+    folder = tmp_path_factory.mktemp("kept")
+    media = put_films(folder / "media", evicat_samples)
+    run = evicat("index", media, "--catalog", folder / "c", "--recipe", write_recipe(folder, "old"))
+    assert run.code == 0, run.err
+    return folder / "c"
+
+
 def planned(catalog: Path, recipe: Path) -> dict[str, int]:
     """Windows to make, by scale."""
     work = plan_work(catalog_request(str(catalog), str(recipe), None, [])).work
     return {each.scale: each.windows for each in work}
 
 
-def test_the_same_recipe_plans_nothing(evicat, catalog, recipe):
-    assert planned(catalog, recipe("old")) == {}
-    run = evicat("reindex", "--catalog", catalog, "--recipe", recipe("old"))
+def test_the_same_recipe_plans_nothing(evicat, kept, recipe):
+    assert planned(kept, recipe("old")) == {}
+    run = evicat("reindex", "--catalog", kept, "--recipe", recipe("old"))
     assert run.code == 0
     assert "Nothing to make: 2 videos are complete." in run.out
 
 
-def test_other_frames_change_the_scale_and_what_reads_it(catalog, recipe):
-    assert planned(catalog, recipe("new", frames=3)) == {"local-4s": 3, "narrative-8s": 2}
+def test_other_frames_change_the_scale_and_what_reads_it(kept, recipe):
+    assert planned(kept, recipe("new", frames=3)) == {"local-4s": 3, "narrative-8s": 2}
 
 
-def test_another_narrative_costs_no_local_call(catalog, recipe):
-    assert planned(catalog, recipe("new", narrative=4)) == {"narrative-4s": 3}
+def test_another_narrative_costs_no_local_call(kept, recipe):
+    assert planned(kept, recipe("new", narrative=4)) == {"narrative-4s": 3}
 
 
-def test_a_plan_touches_nothing(evicat, catalog, recipe):
-    before = sorted((path, path.stat().st_mtime_ns) for path in catalog.rglob("*") if path.is_file())
-    run = evicat("reindex", "--plan", "--catalog", catalog, "--recipe", recipe("new", frames=3))
+def test_a_plan_touches_nothing(evicat, kept, recipe):
+    before = sorted((path, path.stat().st_mtime_ns) for path in kept.rglob("*") if path.is_file())
+    run = evicat("reindex", "--plan", "--catalog", kept, "--recipe", recipe("new", frames=3))
     assert run.code == 0
     assert "2 videos (" in run.out
-    assert before == sorted((path, path.stat().st_mtime_ns) for path in catalog.rglob("*") if path.is_file())
+    assert before == sorted((path, path.stat().st_mtime_ns) for path in kept.rglob("*") if path.is_file())
 
 
 def test_what_was_planned_is_made_and_the_old_is_shown_until_told(evicat, catalog, recipe):

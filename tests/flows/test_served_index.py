@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +10,10 @@ import pytest
 
 from evicat.catalog.query import Catalog
 
+from ..catalog.engines.chat_server import MODEL, ChatServer, Fault
+
 pytest.importorskip("openai", reason="the served engine needs the package 'openai'")
 pytestmark = pytest.mark.slow  # each starts whole runs
-_file = Path(__file__).parents[1] / "catalog" / "engines" / "chat_server.py"
-_spec = importlib.util.spec_from_file_location("evicat_chat_server", _file)
-chat_server = sys.modules["evicat_chat_server"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(chat_server)
-MODEL, ChatServer, Fault = chat_server.MODEL, chat_server.ChatServer, chat_server.Fault
 
 RECIPE = f"""
 name = "served"

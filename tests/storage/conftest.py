@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from evicat.storage.create import create_catalog
-
-
-@pytest.fixture(scope="session")
-def making() -> ModuleType:
-    """The module ``making.py`` beside this file."""
-    spec = importlib.util.spec_from_file_location(
-        "evicat_tests_making", Path(__file__).with_name("making.py")
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")

@@ -19,12 +19,11 @@ from evicat.storage.tables import ENTRIES
 from evicat.storage.transact import check_keys
 
 CHILD = """
-import importlib.util, sys
+import sys
 from evicat.schemas.errors import BusyError
 from evicat.storage.store import Store
-spec = importlib.util.spec_from_file_location("making", sys.argv[1])
-making = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(making)
+sys.path.insert(0, sys.argv[1])
+import making
 print("ready", flush=True)
 sys.stdin.readline()
 with Store.connect(sys.argv[2], write=True, run_id=sys.argv[3]) as store:
@@ -80,7 +79,7 @@ def test_writers_that_take_turns_replace_and_never_add(making, catalog) -> None:
 
 def test_processes_that_start_together_make_each_window_once(making, catalog) -> None:
     names = [f"video {number}" for number in range(4)]
-    command = [sys.executable, "-c", CHILD, making.__file__, str(catalog)]
+    command = [sys.executable, "-c", CHILD, str(Path(making.__file__).parent), str(catalog)]
     children = [
         subprocess.Popen(
             [*command, f"run-{number}", *(names if number else reversed(names))],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import subprocess
 import sys
@@ -35,10 +34,9 @@ FAILPOINTS = [
 @pytest.fixture(scope="module")
 def child():
     """The child's module, to finish its work in this process."""
-    spec = importlib.util.spec_from_file_location("evicat_tests_crash_child", CHILD)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    from . import crash_child
+
+    return crash_child
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +73,7 @@ def test_killed_at_a_failpoint(child, making, unbroken, tmp_path, failpoint):
     assert making.content(tmp_path / "catalog") == unbroken
 
 
-@pytest.mark.parametrize("windows", [1, 9, 20, 33])
+@pytest.mark.parametrize("windows", [9, 33])
 def test_killed_after_some_windows(child, making, unbroken, tmp_path, windows):
     with start(tmp_path / "catalog") as process:
         durable = [process.stdout.readline().strip() for _ in range(windows)]

@@ -11,7 +11,7 @@ from evicat.storage import reader as reader_module
 from evicat.storage import transact
 from evicat.storage.create import create_catalog
 from evicat.storage.head import kept_path, read_head
-from evicat.storage.layout import Layout
+from evicat.storage.layout import SCHEMA, Layout
 from evicat.storage.maintain import maintain
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
@@ -54,9 +54,11 @@ class TestRefused:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_newer_schema(self, open_it, catalog):
-        edit(catalog / "evicat.json", schema=3)
+        newer = SCHEMA + 1
+        edit(catalog / "evicat.json", schema=newer)
         before = tree(catalog)
-        with pytest.raises(CatalogError, match=r"schema 3; this evicat uses schema 2.*for schema 3"):
+        told = rf"schema {newer}; this evicat uses schema {SCHEMA}.*for schema {newer}"
+        with pytest.raises(CatalogError, match=told):
             open_it(catalog)
         assert tree(catalog) == before
 
@@ -344,7 +346,7 @@ class TestCreate:
         (tmp_path / "empty").mkdir()
         for path in (tmp_path / "deep" / "new", tmp_path / "empty"):
             create_catalog(path)
-            assert json.loads((path / "evicat.json").read_text())["schema"] == 2
+            assert json.loads((path / "evicat.json").read_text())["schema"] == SCHEMA
             assert Reader.open(path).version == 1
 
     def test_a_folder_with_something_else(self, tmp_path):

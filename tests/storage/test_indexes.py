@@ -45,10 +45,13 @@ def test_refresh_leaves_nothing_unindexed_and_then_nothing_to_do(making, store, 
     for name in reader.names():
         assert unindexed_fragments(reader.dataset(name)) == {}
     statistics = reader.table("entries").list_indices()
-    assert {index.name: index.num_unindexed_rows for index in statistics} == {
-        "asset_id_idx": 0,
-        "text_idx": 0,
-        "unit_id_idx": 0,
+    assert {(*index.columns, index.index_type): index.num_unindexed_rows for index in statistics} == {
+        ("asset_id", "BTree"): 0,
+        ("factors", "LabelList"): 0,
+        ("kind", "Bitmap"): 0,
+        ("producer_id", "Bitmap"): 0,
+        ("text", "FTS"): 0,
+        ("unit_id", "BTree"): 0,
     }
     assert [index.columns for index in reader.table("coverage").list_indices()] == [["unit_id"]]
     head = store.head

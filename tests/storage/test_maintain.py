@@ -57,13 +57,20 @@ def worn(many_commits, tmp_path):
     return shutil.copytree(many_commits, tmp_path / "worn")
 
 
-@pytest.fixture
-def small(making, catalog):
-    """One entry that stays, and one that was replaced twice, each by a commit."""
-    say(making, catalog, KEPT, "two")
+@pytest.fixture(scope="module")
+def replaced(making, empty_catalog, tmp_path_factory):
+    """One entry that stays, and one that was replaced twice, each by a commit. Read only."""
+    path = shutil.copytree(empty_catalog, tmp_path_factory.mktemp("replaced") / "catalog")
+    say(making, path, KEPT, "two")
     for text in ("first", "second", "third"):
-        say(making, catalog, text)
-    return catalog
+        say(making, path, text)
+    return path
+
+
+@pytest.fixture
+def small(replaced, tmp_path):
+    """A copy of it, of one test's own."""
+    return shutil.copytree(replaced, tmp_path / "catalog")
 
 
 def say(making, catalog, text, name="one"):

@@ -10,7 +10,7 @@ import pyarrow.ipc as ipc
 import pytest
 
 from evicat.catalog.query import Catalog
-from evicat.schemas.errors import BusyError, CatalogError
+from evicat.schemas.errors import BusyError, CatalogError, UnknownNameError
 from evicat.schemas.identity import Producer
 from evicat.storage import migrations
 from evicat.storage.create import create_catalog
@@ -28,6 +28,9 @@ from evicat.storage.tables import FIXED_TABLES
 from evicat.storage.transact import open_table
 
 SCHEMA_1 = Path(__file__).parent / "catalogs" / "schema1"
+SCHEMA_2 = Path(__file__).parent / "catalogs" / "schema2"
+KEPT = ("before-schema-2", "before-schema-3")
+NEW_IN_3 = {"tags": [], "vocabularies": []}
 VIEW = {
     ("local", "local-10s"): "7168b464ad0690f22b15a8e0d58e7e93",
     ("narrative", "narrative-20s"): "453a5658f30218335890039a008667c4",
@@ -83,7 +86,7 @@ def as_schema_2(before):
     for name, table in before.items():
         empty = dict.fromkeys(FIXED_TABLES[name].names if name in FIXED_TABLES else ())
         after[name] = sorted((empty | row for row in table), key=_as_text)
-    return after | {"views": sorted(views, key=_as_text), "supports": []}
+    return after | {"views": sorted(views, key=_as_text), "supports": [], **NEW_IN_3}
 
 
 def _as_text(row):
@@ -108,7 +111,7 @@ def tree(folder):
 )
 def test_an_older_catalog_is_refused_with_the_command_that_migrates_it(use, old):
     before = tree(old)
-    with pytest.raises(CatalogError, match=rf"schema 1; this evicat uses schema 2.*evicat migrate .*{old}"):
+    with pytest.raises(CatalogError, match=rf"schema 1; this evicat uses schema 3.*evicat migrate .*{old}"):
         use(old)
     assert tree(old) == before
 
@@ -116,7 +119,7 @@ def test_an_older_catalog_is_refused_with_the_command_that_migrates_it(use, old)
 def test_no_row_is_lost_or_changed(old):
     before = rows_before(old)
     done = migrate(old)
-    assert (done.before, done.after, done.kept) == (1, SCHEMA, ("before-schema-2",))
+    assert (done.before, done.after, done.kept) == (1, SCHEMA, KEPT)
     assert content(old) == as_schema_2(before)
 
 
@@ -200,7 +203,7 @@ def test_what_was_there_before_stays_through_maintenance(old):
     before = rows_before(old)
     migrate(old)
     maintain(old, keep_days=0)
-    (kept,) = snapshots(Layout.of(old))
+    kept, _ = snapshots(Layout.of(old))
     assert (kept.name, kept.catalog_schema) == ("before-schema-2", 1)
     layout = Layout.of(old)
     names = kept.head.tables
@@ -234,10 +237,48 @@ def test_a_killed_migration_is_finished_by_the_next(old, monkeypatch, name, when
             Reader.open(old)
     migrate(old)
     assert content(old) == as_schema_2(before)
-    (kept,) = snapshots(Layout.of(old))
+    kept, _ = snapshots(Layout.of(old))
     assert kept.head == head, "not a half-migrated one"
     opened = [Reader.open(old, each) for each in earlier_heads(Layout.of(old))]
     assert all(each.dataset("views").count_rows() == len(VIEW) for each in opened)
+
+
+def test_a_catalog_of_schema_2_gets_tables_for_tags_and_keeps_all_else(making, tmp_path):
+    path = Path(shutil.copytree(SCHEMA_2, tmp_path / "two"))
+    before = rows_before(path)
+    with pytest.raises(CatalogError, match="has catalog schema 2; this evicat uses schema 3"):
+        Catalog.open(str(path))
+    assert migrate(path).kept == ("before-schema-3",)
+    assert content(path) == before | NEW_IN_3
+    catalog = Catalog.open(str(path))
+    assert catalog.supports("walk.mp4")["role"].to_list() == ["observed"]
+    assert catalog.tags().is_empty()
+    with pytest.raises(UnknownNameError, match="factor 'place:street'; known: none"):
+        catalog.entries(factors="place:street")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", ["_ensure_tags", "add_tags", "move_head", "write_durably"])
+def test_a_killed_migration_to_schema_3_is_finished_by_the_next(tmp_path, monkeypatch, name, when):
+    path = Path(shutil.copytree(SCHEMA_2, tmp_path / "two"))
+    before, head = rows_before(path), read_head(path / "head.json")
+    original = getattr(migrations, name)
+
+    def mortal(*arguments):
+        if when == "after":
+            original(*arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, name, mortal)
+        steps = tuple(mortal if step is original else step for step in migrations.MIGRATIONS[2])
+        patch.setitem(migrations.MIGRATIONS, 2, steps)
+        with pytest.raises(Killed):
+            migrate(path)
+    migrate(path)
+    assert content(path) == before | NEW_IN_3
+    (kept,) = snapshots(Layout.of(path))
+    assert kept.head == head
 
 
 def test_not_while_a_run_is_writing(old):

@@ -51,7 +51,7 @@ WINDOWS = 4
 HOME = "/home/alice/films"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fill(making):
     """Fills a catalog with two videos, their names, and vectors; the order and the run may differ."""
 
@@ -86,9 +86,16 @@ def fill(making):
     return fill_catalog
 
 
+@pytest.fixture(scope="module")
+def full(fill, empty_catalog, tmp_path_factory) -> Path:
+    """Read only."""
+    return fill(shutil.copytree(empty_catalog, tmp_path_factory.mktemp("full") / "catalog"))
+
+
 @pytest.fixture
-def filled(fill, catalog) -> Path:
-    return fill(catalog)
+def filled(full, tmp_path) -> Path:
+    """A copy of it, of one test's own."""
+    return Path(shutil.copytree(full, tmp_path / "catalog"))
 
 
 @pytest.fixture
@@ -320,7 +327,7 @@ class TestRefused:
         facts = json.loads(path.read_text()) | {"catalog_schema": 1}
         seal = content_hash({name: value for name, value in facts.items() if name != "seal"})
         path.write_text(json.dumps(facts | {"seal": seal}))
-        with pytest.raises(CatalogError, match="has catalog schema 1; this evicat uses schema 2"):
+        with pytest.raises(CatalogError, match="has catalog schema 1; this evicat uses schema 3"):
             reader_at(filled, "old")
 
     def test_versions_that_were_cleaned_away(self, fill, filled):

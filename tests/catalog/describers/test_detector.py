@@ -1,9 +1,6 @@
 """The describer that looks for named things: real processors and real loading, tiny models, a red square."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,12 +21,10 @@ KINDS = ["owlv2", "owlvit", "grounding-dino"]
 
 @pytest.fixture(scope="module")
 def tiny():
-    """The module that builds small detectors."""
-    path = Path(__file__).with_name("tiny_detectors.py")
-    spec = importlib.util.spec_from_file_location("evicat_tiny_detectors", path)
-    module = sys.modules["evicat_tiny_detectors"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module that builds small detectors; it loads torch."""
+    from . import tiny_detectors
+
+    return tiny_detectors
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -73,15 +72,6 @@ class Words(Embedder[NoOptions]):
     def embed_query(self, query):
         check_query(query)
         return query_vector(self.embed(self.parts(query)), query, self.embedder.model)
-
-
-@pytest.fixture
-def making() -> ModuleType:
-    path = Path(__file__).parents[2] / "storage" / "making.py"
-    spec = importlib.util.spec_from_file_location("evicat_tests_making", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True)

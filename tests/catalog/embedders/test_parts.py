@@ -17,8 +17,8 @@ def by_word(text: str) -> list[int]:
 
 
 def by_letter(text: str) -> list[int]:
-    """Two tokens per character: a tokenizer of bytes."""
-    return [i for i, letter in enumerate(text) for _ in range(2) if not letter.isspace()]
+    """A tokenizer of bytes: one token per character of ASCII, more for others."""
+    return [i for i, letter in enumerate(text) for _ in letter.encode() if not letter.isspace()]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])

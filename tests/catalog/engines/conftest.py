@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +11,7 @@ from evicat.catalog.engines.served import ServedEngine
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 
-_spec = importlib.util.spec_from_file_location(
-    "evicat_chat_server", Path(__file__).with_name("chat_server.py")
-)
-chat_server = sys.modules["evicat_chat_server"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(chat_server)
-MODEL, ChatServer = chat_server.MODEL, chat_server.ChatServer
+from .chat_server import MODEL, ChatServer
 
 
 @pytest.fixture

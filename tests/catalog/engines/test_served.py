@@ -15,11 +15,12 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
-from evicat_chat_server import MODEL, ChatServer, Fault, images_of
 
 from evicat.catalog.engines.served import ServedEngine
 from evicat.schemas.errors import EngineDownError, MissingExtraError, RecipeError, RequestError, UsageError
 from evicat.schemas.identity import ModelRef
+
+from .chat_server import MODEL, ChatServer, Fault, images_of
 
 SCHEMA = {
     "title": "Local record",

@@ -6,11 +6,12 @@ import logging
 from typing import Any
 
 import pytest
-from evicat_chat_server import MODEL, ChatServer, Fault
 
 from evicat.catalog.engines.protocol import refusal_of
 from evicat.catalog.engines.served import ServedEngine
 from evicat.schemas.errors import EngineDownError, RequestError, TooLongError, UsageError
+
+from .chat_server import MODEL, ChatServer, Fault
 
 SECRET = "sk-evicat-secret-0815"
 
@@ -270,7 +271,7 @@ def test_requests_that_were_under_way_when_a_server_hung_are_not_blamed_for_it(
     server, engine_for, request_of
 ) -> None:
     """Others were answered after they had been sent, and none since they failed: the windows stay pending."""
-    engine = engine_for(server.url, timeout_seconds=0.2, patience_seconds=4, concurrency=4)
+    engine = engine_for(server.url, timeout_seconds=0.5, patience_seconds=4, concurrency=4)
     server.faults += [Fault(hangs=True)] * 2
     under_way = [engine.submit(request_of(str(number))) for number in range(2)]
     assert server.is_hanging.wait(10)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +26,9 @@ from evicat.schemas.errors import (
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 
-pytest.importorskip("llguidance", reason="grammars need the package 'llguidance'")
+from . import tiny_vlm as tiny
 
-_spec = importlib.util.spec_from_file_location("evicat_tiny_vlm", Path(__file__).with_name("tiny_vlm.py"))
-tiny = sys.modules["evicat_tiny_vlm"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tiny)
+pytest.importorskip("llguidance", reason="grammars need the package 'llguidance'")
 
 MODEL = "lab/tiny-vl"
 NAME = {"type": "string", "minLength": 2, "maxLength": 40}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,10 +13,10 @@ import pytest
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.recipe import ModelProfile, Profile
 
-SCRIPT = Path(__file__).parents[3] / "bench" / "gpu.py"
-_spec = importlib.util.spec_from_file_location("evicat_bench_gpu", SCRIPT)
-gpu = sys.modules["evicat_bench_gpu"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(gpu)
+from ...scripts import ROOT, script
+
+SCRIPT = ROOT / "bench" / "gpu.py"
+gpu = script("bench/gpu.py")
 
 MODEL = ModelRef(name="lab/eye-9b", quantization="awq")
 OURS = gpu.Ours(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("evicat_vllm_names", Path(__file__).with_name("vllm_names.py"))
-vllm_names = sys.modules["evicat_vllm_names"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(vllm_names)
+from . import vllm_names
 
 
 def test_the_installed_release_has_all_of_them() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -18,9 +16,7 @@ from evicat.schemas.asset import Asset
 from evicat.schemas.recipe import SpeechOptions
 from evicat.schemas.span import US
 
-_spec = importlib.util.spec_from_file_location("evicat_test_films", Path(__file__).with_name("films.py"))
-films = sys.modules["evicat_test_films"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(films)
+from . import films
 
 FRAME_US = films.FRAME_US
 SOUND_US = 100_000

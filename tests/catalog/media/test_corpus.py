@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -32,15 +30,8 @@ subtitles = "only"
 UNREADABLE = ("zero.mp4", "text.mp4", "rand.mp4", "half.mp4")
 
 
-def evicat(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evicat.flows.cli", *map(str, words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
-    )
-
-
 @pytest.mark.slow
-def test_the_whole_corpus_in_one_run(make, recipes, tmp_path) -> None:
+def test_the_whole_corpus_in_one_run(make, recipes, evicat, tmp_path) -> None:
     folder = tmp_path / "media"
     folder.mkdir()
     for name in recipes:
@@ -52,12 +43,12 @@ def test_the_whole_corpus_in_one_run(make, recipes, tmp_path) -> None:
     (folder / "half.mp4").write_bytes(make("src.mp4").read_bytes()[:9000])
     (tmp_path / "corpus.toml").write_text(RECIPE)
     run = evicat("index", folder, "--catalog", tmp_path / "c", "--recipe", tmp_path / "corpus.toml")
-    assert run.returncode == 3, run.stderr
+    assert run.code == 3, run.err
     catalog = Catalog.open(str(tmp_path / "c"))
     status = dict(catalog.videos().select("video", "status").iter_rows())
     assert {name for name, is_ in status.items() if is_ == "failed"} == set(UNREADABLE)
     for name in UNREADABLE:
-        assert f"failed {name}: " in run.stdout
+        assert f"failed {name}: " in run.out
     assert set(status) == {path.name for path in folder.iterdir()}
     lengths = dict(catalog.videos().select("asset_id", "duration_s").iter_rows())
     entries = catalog.entries()
@@ -65,4 +56,4 @@ def test_the_whole_corpus_in_one_run(make, recipes, tmp_path) -> None:
     assert beyond.is_empty()
     assert not catalog.coverage().filter(pl.col("outcome") == "failed").height
     checked = evicat("status", "--check", "--catalog", tmp_path / "c")
-    assert checked.returncode == 0, checked.stdout
+    assert checked.code == 0, checked.out
