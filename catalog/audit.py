@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from evicat.catalog import proofs_entries, proofs_inputs, proofs_ledger, proofs_supports
+from evicat.catalog import proofs_entries, proofs_inputs, proofs_ledger, proofs_supports, proofs_tags
 from evicat.catalog.evidence import Evidence
 from evicat.catalog.proof import Proof
 from evicat.schemas.errors import IntegrityError
@@ -56,6 +56,7 @@ def _proofs() -> list[Proof]:
         Proof("inputs", "units were made from the same subtitles, those beside the videos", "units"),
         Proof("vectors", "every vector has its entry and length 1, every entry its vectors", "vectors"),
         Proof("supports", "every sentence of weighed narratives has its support, on entries", "sentences"),
+        Proof("tags", "every tag has its entry and its window, and the entries' factors follow", "tags"),
     ]
 
 
@@ -92,6 +93,7 @@ def _look(proofs: dict[str, Proof], evidence: Evidence) -> None:
         proofs_inputs.contexts(proofs["contexts"], evidence, portion)
         proofs_entries.vectors(proofs["vectors"], evidence, portion)
         proofs_supports.supports(proofs["supports"], evidence, portion)
+        proofs_tags.tags(proofs["tags"], evidence, portion)
     _counts(proofs["tables"], evidence)
 
 
@@ -142,7 +144,8 @@ def _counts(proof: Proof, evidence: Evidence) -> None:
         told = evidence.units[column].sum()
         if told != counts[table]:
             proof.fail(f"table {table!r} has {counts[table]} rows, the units say {told}")
-    by_unit = {"coverage": "unit_id", "entries": "unit_id", "supports": "support_unit_id"}
+    by_unit = {"coverage": "unit_id", "entries": "unit_id"}
+    by_unit |= {"supports": "support_unit_id", "tags": "tag_unit_id"}
     by_unit |= dict.fromkeys(evidence.vector_tables, "embed_unit_id")
     for table, column in by_unit.items():
         strangers = evidence.strangers(table, column).select(pl.col("rows").sum()).item()

@@ -32,7 +32,17 @@ PORTION_UNITS = 2_000
 """Units that one filter names at most."""
 _SAME = ["unit_id", "asset_id", "producer_id", "kind", "scale"]
 _SPAN = ["start_s", "end_s"]
-_ENTRY_COLUMNS = [*_SAME, *_SPAN, "entry_id", "condition_id", "window_start_us", "text", "flags", "frames"]
+_ENTRY_COLUMNS = [
+    *_SAME,
+    *_SPAN,
+    "entry_id",
+    "condition_id",
+    "window_start_us",
+    "text",
+    "flags",
+    "frames",
+    "factors",
+]
 _COST = ["seconds", "prompt_tokens", "completion_tokens"]
 _COVERAGE_COLUMNS = [*_SAME, *_SPAN, *_COST, "outcome", "context_hash", "entries"]
 _VECTOR_COLUMNS = [*_SAME, "embed_unit_id", "window_start_us", "entry_id", "part"]
@@ -56,6 +66,7 @@ class Portion:
     entries: pl.DataFrame
     vectors: dict[str, pl.DataFrame]
     supports: pl.DataFrame
+    tags: pl.DataFrame
 
 
 @dataclass
@@ -133,7 +144,9 @@ class Evidence:
         entries = self.read("entries", sql_in("unit_id", ids), _ENTRY_COLUMNS)
         vectors = {name: self._vectors(name, ids) for name in self.vector_tables}
         supports = self.read("supports", sql_in("support_unit_id", ids))
-        return Portion(units, coverage.with_columns(spans), entries.with_columns(spans), vectors, supports)
+        tags = self.read("tags", sql_in("tag_unit_id", ids))
+        of_windows = coverage.with_columns(spans), entries.with_columns(spans)
+        return Portion(units, *of_windows, vectors, supports, tags)
 
     def _vectors(self, table: str, units: list[str]) -> pl.DataFrame:
         """Vector rows of embedding units; the numbers are measured a batch at a time and let go."""

@@ -24,7 +24,7 @@ from evicat.schemas.records import NarrativeRecord
 from evicat.schemas.span import Span, to_us
 from evicat.storage.rows import producer_from_row, producer_row
 from evicat.storage.sql import sql_in
-from evicat.storage.tables import DERIVED, EMBEDDING
+from evicat.storage.tables import DERIVED, EMBEDDING, TAG
 
 _UP_TO_DATE = [outcome.value for outcome in Outcome if outcome.may_be_stale]
 """What must have read what is there now; others wrote nothing, or are marked as outdated."""
@@ -162,13 +162,14 @@ def _check_contexts(
 def shared_inputs(proof: Proof, evidence: Evidence) -> None:
     """Units that read the speech of an asset, and those that embed a unit, were made from the same inputs.
 
-    A unit all of whose windows are stale is to be made again, and may differ.
+    Tags depend on the entries alone. A unit all of whose windows are stale is to be made again, and may
+    differ.
     """
     reads = [
         (key, read)
         for key, producer in evidence.producers.items()
         for read in producer.reads
-        if producer.kind == EMBEDDING or _kind(evidence, read) == "speech"
+        if producer.kind == EMBEDDING or (producer.kind != TAG and _kind(evidence, read) == "speech")
     ]
     schema = {"producer_id": pl.String, "read": pl.String}
     pairs = pl.DataFrame(reads, schema=schema, orient="row")

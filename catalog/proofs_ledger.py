@@ -146,7 +146,8 @@ def references(proof: Proof, evidence: Evidence) -> None:
     proof.fail_rows(lost, "video name {name!r} points to a video that is not in table videos")
     rootless = evidence.names.join(evidence.read("roots"), on="root_id", how="anti")
     proof.fail_rows(rootless, "video name {name!r} is of root {root_id}, which is not in table roots")
-    columns = {"coverage": "unit_id", "entries": "unit_id", "supports": "support_unit_id"}
+    columns = {"coverage": "unit_id", "entries": "unit_id"}
+    columns |= {"supports": "support_unit_id", "tags": "tag_unit_id"}
     columns |= dict.fromkeys(evidence.vector_tables, "embed_unit_id")
     for table, column in columns.items():
         strangers = evidence.strangers(table, column)

@@ -30,6 +30,8 @@ def run_export(
     vectors: bool,
     flagged: bool,
     partial: bool,
+    factors: str | None,
+    per_factor: int | None,
     media_roots: Sequence[str],
 ) -> bool:
     """Export and say what was written; whether all pictures that were wanted could be had."""
@@ -42,6 +44,8 @@ def run_export(
         partial=partial,
         shares=parse_shares(splits) if splits else {},
         seed=seed,
+        factors=factors,
+        per_factor=per_factor,
     )
     done = export(catalog, destination, form, choice, vectors=vectors, media_roots=media_roots)
     console = Console()

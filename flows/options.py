@@ -33,6 +33,10 @@ ProducerOption = Annotated[
     str | None,
     typer.Option(metavar="ID", help="Of this producer, active or not; see: evicat producers."),
 ]
+FactorsOption = Annotated[
+    str | None,
+    typer.Option(metavar="EXPR", help="Only with these factors: 'place:kitchen and not people:crowd'."),
+]
 ProfileOption = Annotated[str | None, typer.Option(metavar="FILE", help="Where and how fast to run (TOML).")]
 RetryOption = Annotated[
     list[str] | None,

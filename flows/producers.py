@@ -15,8 +15,9 @@ from evicat.schemas.identity import Producer
 from evicat.storage.reader import Reader
 from evicat.storage.retire import Moved, bring_back, retire
 from evicat.storage.roster import Roster, own_id, what_it_makes
+from evicat.storage.sql import sql_equals
 from evicat.storage.store import Store
-from evicat.storage.tables import DERIVED, EMBEDDING, vectors_table
+from evicat.storage.tables import DERIVED, EMBEDDING, PER_SOURCE, TAG, vectors_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Listed:
     units: int
     windows: int
     entries: int
-    """Entries that it wrote; of an embedder, those that have vectors. Supports are none."""
+    """Entries that it wrote; of an embedder, those that have vectors; of a tagger, its tags."""
     state: str
     """``active``, ``kept``, or ``retired`` where nothing of it is there."""
 
@@ -58,6 +59,8 @@ def listing(reader: Reader) -> list[Listed]:
 def _listed(reader: Reader, roster: Roster, name: str, producer: Producer, sums: list[int] | None) -> Listed:
     count, windows, entries = sums or (0, 0, 0)
     is_embedder = producer.kind == EMBEDDING
+    if producer.kind == TAG:
+        entries = reader.dataset("tags").count_rows(filter=sql_equals("made_by", name))
     if is_embedder and vectors_table(name) in reader.names():
         entries = reader.dataset(vectors_table(name)).count_rows(filter="part = 0")
     is_active = roster.view.get((producer.kind, producer.scale)) == name
@@ -68,7 +71,7 @@ def _listed(reader: Reader, roster: Roster, name: str, producer: Producer, sums:
         component=producer.component,
         version=producer.version,
         model=producer.model.name if producer.model else "",
-        reads=() if is_embedder else producer.reads,
+        reads=() if producer.kind in PER_SOURCE else producer.reads,
         units=count,
         windows=windows,
         entries=entries,
@@ -168,7 +171,8 @@ def print_retired(
 
 def _counts(moved: Moved) -> str:
     facts: dict[str, Any] = asdict(moved)
-    names = ["units", "windows", "entries", "vectors", *(["supports"] if moved.supports else [])]
+    further = [name for name in ("supports", "tags") if facts[name]]
+    names = ["units", "windows", "entries", "vectors", *further]
     return ", ".join(f"{facts[name]} {name}" for name in names)
 
 

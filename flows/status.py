@@ -22,7 +22,7 @@ from evicat.storage.reader import Reader
 from evicat.storage.rows import Row, producer_from_row
 from evicat.storage.snapshots import reader_at
 from evicat.storage.sql import sql_in
-from evicat.storage.tables import EMBEDDING, SUPPORT, embedder_id
+from evicat.storage.tables import EMBEDDING, PER_SOURCE, SUPPORT, TAG, embedder_id
 
 FAILURES = 20
 """Of the windows that failed, so many are listed; the rest are counted."""
@@ -111,6 +111,8 @@ class Ledger:
         if producer.kind == EMBEDDING:
             read = [self._producers[key].scale for key in producer.reads if key in self._producers]
             label, active = f"vectors of {', '.join(read)}", embedder_id(producer) in self._active
+        if producer.kind == TAG:
+            active = embedder_id(producer) in self._active
         unit_id = unit["unit_id"]
         return UnitStatus(
             unit, label, producer.component, active, retried.get(unit_id, 0), cells.get(unit_id, [])
@@ -177,20 +179,21 @@ def _title(video: Row) -> str:
 
 
 def _rows(each: VideoStatus) -> Iterator[list[str]]:
-    """Cells from ``unit`` on. Every unit of entries has its embedding units; here they are a line."""
+    """Cells from ``unit`` on. A unit of entries has several that embed or tag it; here they are a line."""
     if not each.units:
         failed = each.video["status"] == "failed"
         shown = "[red]failed[/]" if failed else "[dim]nothing made[/]"
         yield [shown, "", escape(each.video["message"] or ""), "", "", "", ""]
-    made = [unit for unit in each.units if unit.unit["kind"] != EMBEDDING]
-    embedded = [unit for unit in each.units if unit.unit["kind"] == EMBEDDING]
+    made = [unit for unit in each.units if unit.unit["kind"] not in PER_SOURCE]
     for unit in made:
         producer = f"{unit.component} {unit.unit['producer_id'][:8]}"
         entries = "" if unit.unit["kind"] == SUPPORT else str(unit.unit["entries"])
         yield _cells([unit], unit.unit["scale"], producer, entries)
-    embedded.sort(key=lambda unit: (unit.component, not unit.active))
-    for (component, _), group in groupby(embedded, lambda unit: (unit.component, unit.active)):
-        yield _cells(list(group), "vectors", component, "")
+    for kind, label in ((EMBEDDING, "vectors"), (TAG, "tags")):
+        derived = [unit for unit in each.units if unit.unit["kind"] == kind]
+        derived.sort(key=lambda unit: (unit.component, not unit.active))
+        for (component, _), group in groupby(derived, lambda unit: (unit.component, unit.active)):
+            yield _cells(list(group), label, component, "")
 
 
 def _cells(units: list[UnitStatus], label: str, producer: str, entries: str) -> list[str]:
@@ -211,7 +214,7 @@ def _cells(units: list[UnitStatus], label: str, producer: str, entries: str) -> 
 
 def _print_strips(console: Console, found: list[VideoStatus]) -> None:
     for each in found:
-        drawn = [unit for unit in each.units if unit.strip]
+        drawn = [unit for unit in each.units if unit.strip and unit.unit["kind"] != TAG]
         if drawn:
             console.print(f"\n{_title(each.video)}", highlight=False)
         width = max((len(unit.label) for unit in drawn), default=0)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from evicat.storage.tables import PER_SOURCE
+
 if TYPE_CHECKING:
     from evicat.schemas.errors import IntegrityError
     from evicat.storage.snapshots import Snapshot
@@ -69,7 +71,7 @@ def _producers(shown: Snapshot) -> Table:
         table.add_column(column, overflow="fold")
     for producer_id, producer in shown.producers.items():
         seen = views.get(producer.model_copy(update={"reads": ()}).producer_id, [])
-        seen = views.get(producer_id, seen if producer.kind == "embedding" else [])
+        seen = views.get(producer_id, seen if producer.kind in PER_SOURCE else [])
         model = producer.model.name if producer.model else ""
         component = f"{producer.component} {producer.version}"
         table.add_row(

@@ -34,6 +34,8 @@ TABLES: dict[str, str] = {
     "producers": "One row per producer: everything that changes its output by design.",
     "views": "One row per kind and scale: the producer that is shown unless another is asked for.",
     "supports": "One row per sentence of a narrative: what it is, and which entries carry it.",
+    "tags": "One row per tag: that an entry carries a factor, how, and how sure that is; or that it is open.",
+    "vocabularies": "One row per version of a vocabulary that tagged this catalog.",
     "vectors": "One table per embedder, `vectors_` and 8 digits of its id: one row per part of an entry.",
 }
 """What each table holds."""
@@ -125,8 +127,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "producers": {
         "producer_id": _PROVENANCE["producer_id"],
-        "kind": "`local`, `narrative`, `speech`, `objects`, `support` or `embedding`",
-        "scale": _PROVENANCE["scale"] + "; `vectors` for embedders, `supports` for supports",
+        "kind": "`local`, `narrative`, `speech`, `objects`, `support`, `tags` or `embedding`",
+        "scale": _PROVENANCE["scale"] + "; `vectors` for embedders, `supports`; the factor, for tags",
         "component": "name of the describer, transcriber or embedder; `subtitles` where nothing listens",
         "version": "of the component, bumped by hand when its output changes by design",
         "model_name": "canonical name of its model; empty where it has none",
@@ -138,9 +140,9 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "views": {
         "view": "name of the view: `default`",
-        "kind": "as of the producer; `embedding` for the vectors that are searched",
+        "kind": "as of the producer; `embedding` for the vectors that are searched, `tags` for factors",
         "scale": "as of the producer",
-        "producer_id": "the active producer; for `embedding` the embedder (a producer without `reads`)",
+        "producer_id": "the active producer; for `embedding` and `tags` without what it `reads`",
     },
     "supports": {
         "support_unit_id": "the unit that weighed it",
@@ -152,6 +154,31 @@ COLUMNS: dict[str, dict[str, str]] = {
         "text": "the sentence",
         "role": "`observed`, `quoted` or `inferred`",
         "rests_on": "entries that carry it, with scores up to 1, best first; empty where none does",
+    },
+    "tags": {
+        "tag_unit_id": "the unit that it belongs to: one for each factor, tagger, and unit of entries",
+        "window_start_us": "start, in microseconds, of the window that wrote it: what is replaced goes by it",
+        "entry_id": "the entry",
+        "factor_id": "the factor, such as `place:kitchen`, as it was called when the tag was made",
+        "made_by": "its tagger: the producer without what it `reads`, as `evicat producers` lists it",
+        **{name: f"of the entry: {_PROVENANCE[name]}" for name in ("asset_id", "producer_id")},
+        **{name: f"of the entry: {text}" for name, text in _SPAN.items()},
+        "verdict": "`yes`, or `abstained` where the tagger could not tell",
+        "value": "the word, phrase or example that decided it",
+        "confidence": "0 to 1, comparable within one tagger; null where there is none",
+        "field": "where it was found: `text`, or the name of a field of the record",
+        "text_begin": "where what decided it begins in the entry's text, in characters; null if not there",
+        "text_end": "where it ends: this character is not part of it",
+        "vocabulary": "the vocabulary that defines the factor",
+        "vocabulary_version": "its version when the tag was made",
+        "tagger": "`fields`, `embedding` or `llm`",
+    },
+    "vocabularies": {
+        "vocabulary": "its name",
+        "version": "its version",
+        "digest": "hash of what it says",
+        "added": "when it first tagged here, as ISO 8601 in UTC",
+        "facts": "all of it as JSON: factors and migrations",
     },
     "vectors": {
         "embed_unit_id": "the unit that embedded it",

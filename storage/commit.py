@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 
 from evicat.schemas.errors import IntegrityError
 
+from .factors import refresh_factors
 from .head import Head, check_complete, write_head
 from .layout import Layout
 from .rows import Row
 from .staging import FactRows, StagedChunk, StagingArea
-from .tables import DERIVED, FIXED_TABLES, SUPPORT, table_spec
+from .tables import DERIVED, FIXED_TABLES, SUPPORT, TAG, table_spec
 from .transact import ROW, Tables, check_keys, distinct
 from .unit_changes import Changes, unit_changes
 
@@ -184,6 +185,7 @@ def _commit(layout: Layout, staging: StagingArea, tables: Tables, batch: Batch) 
         tables.ensure(name, change.new.schema)
         tables.replace(name, change.new, change.doomed)
     _audit(tables, changes)
+    _follow_tags(tables, changes)
     move_head(layout, tables)
     staging.remove(batch.paths)
 
@@ -223,6 +225,13 @@ def _audit(tables: Tables, changes: dict[str, Changes]) -> None:
             raise IntegrityError(
                 f"table 'entries': unit {unit_id} has {counts[unit_id]} rows, its coverage says {count}"
             )
+
+
+def _follow_tags(tables: Tables, changes: dict[str, Changes]) -> None:
+    """Entries follow where tags went, or where other taggers are active now."""
+    views = changes["views"].new["kind"].to_pylist() if "views" in changes else []
+    if TAG in views or ("tags" in changes and len(changes["tags"].doomed)):
+        refresh_factors(tables)
 
 
 def move_head(layout: Layout, tables: Tables) -> None:

@@ -12,8 +12,10 @@ from .transact import Tables
 _SMALL_CACHE = 64 * 1024 * 1024
 log = logging.getLogger(__name__)
 
-VECTOR_INDEX_ROWS = 100_000
-"""From here on a vector index is faster than reading all vectors."""
+VECTOR_INDEX_ROWS = 10_000
+"""From here on comparing all vectors takes many times as long as asking an index (`bench/ask.py`)."""
+PARTITION_ROWS = 1_000
+"""Vectors in a partition of the index, about: few partitions are looked through for a query."""
 
 TEXT_OPTIONS = {
     "base_tokenizer": "icu",
@@ -76,8 +78,21 @@ def _make_missing(name: str, dataset: Any) -> None:
     for column in spec.indexed:
         if column not in present:
             dataset.create_scalar_index(column, "BTREE")
+    for column in spec.few_values:
+        if column not in present:
+            dataset.create_scalar_index(column, "BITMAP")
+    for column in spec.labels:
+        if not present & {column, f"{column}.item"}:
+            dataset.create_scalar_index(column, "LABEL_LIST")
     if spec.searched and spec.searched not in present:
         dataset.create_scalar_index(spec.searched, "INVERTED", **TEXT_OPTIONS)
     if name.startswith(VECTORS) and "vector" not in present and dataset.count_rows() >= VECTOR_INDEX_ROWS:
         log.info("making the vector index of %s: %d rows", name, dataset.count_rows())
-        dataset.create_index("vector", "IVF_FLAT", metric="cosine")
+        partitions = max(1, dataset.count_rows() // PARTITION_ROWS)
+        dataset.create_index(
+            "vector",
+            "IVF_FLAT",
+            metric="cosine",
+            num_partitions=partitions,
+            target_partition_size=PARTITION_ROWS,  # else later refreshes would join them
+        )

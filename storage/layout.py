@@ -12,7 +12,7 @@ from evicat.schemas.errors import CatalogError
 from evicat.schemas.model import content_hash
 
 FORMAT = "evicat-catalog"
-SCHEMA = 2
+SCHEMA = 3
 """Number of the catalog layout and table schemas that this release reads and writes."""
 
 

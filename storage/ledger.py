@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evicat.schemas.entry import Outcome
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import US
 
-from .rows import Row
 from .tables import COVERAGE, OUTCOMES, UNITS
 
 _SUMS = ("entries", "seconds", "prompt_tokens", "completion_tokens")
@@ -54,12 +52,36 @@ def to_microseconds(seconds: Any) -> Any:
 
 def unit_rows(states: Iterable[UnitState], coverage: pa.Table) -> pa.Table:
     """``units`` for ``states``; ``coverage`` holds all rows of these units and no others."""
-    sums = {row["unit_id"]: row for row in _aggregate(coverage)}
-    rows = [_unit_row(state, sums.get(state.unit.unit_id)) for state in states]
-    return pa.Table.from_pylist(rows, schema=UNITS)
+    states = list(states)
+    ids = [state.unit.unit_id for state in states]
+    sums: Any = _aggregate(coverage)
+    place: Any = pc.index_in(pa.array(ids, pa.string()), sums["unit_id"])  # null: it has no windows
+    columns: dict[str, Any] = {
+        name: [getattr(state.unit, name) for state in states] for name in Unit.model_fields
+    }
+    columns |= {"unit_id": ids, "run_id": [state.run_id for state in states]}
+    for name in (*_SUMS, *(outcome.value for outcome in OUTCOMES)):
+        columns[name] = pc.fill_null(sums[name].take(place), 0)
+    columns["windows"] = pc.fill_null(sums["unit_id_count"].take(place), 0)
+    columns["worst_outcome"] = _worst(columns)
+    ends_us: Any = pc.fill_null(to_microseconds(sums["end_s_max"].take(place)), 0)
+    is_whole: Any = pc.invert(pc.fill_null(sums["gap_any"].take(place), False))
+    until_us: Any = pa.array([state.complete_until_us for state in states], pa.int64())
+    is_there: Any = pc.fill_null(pc.equal(until_us, ends_us), False)
+    columns["complete"] = pc.and_(is_whole, is_there)
+    return pa.table({name: columns[name] for name in UNITS.names}).cast(UNITS)
 
 
-def _aggregate(coverage: pa.Table) -> list[Row]:
+def _worst(columns: Mapping[str, Any]) -> Any:
+    """By unit: the worst outcome that it has windows of; empty where it has none."""
+    worst: Any = pa.repeat("", len(columns["unit_id"]))
+    for outcome in OUTCOMES:
+        is_there = pc.greater(columns[outcome.value], pa.scalar(0))
+        worst = pc.if_else(is_there, pa.scalar(outcome.value), worst)
+    return worst
+
+
+def _aggregate(coverage: pa.Table) -> pa.Table:
     """Per unit: its sums, its windows by outcome, its last end, and whether it has a gap."""
     coverage = coverage.sort_by([("unit_id", "ascending"), ("start_s", "ascending")])
     table: Any = coverage.select(["unit_id", "end_s", *_SUMS]).append_column("gap", pa.array(_gaps(coverage)))
@@ -70,10 +92,9 @@ def _aggregate(coverage: pa.Table) -> list[Row]:
     grouped = table.group_by("unit_id").aggregate(
         [*summed, ("end_s", "max"), ("gap", "any"), ("unit_id", "count")]
     )
-    rows: list[Row] = grouped.rename_columns(
-        [name.removesuffix("_sum") for name in grouped.column_names]
-    ).to_pylist()
-    return rows
+    names = [name.removesuffix("_sum") for name in grouped.column_names]
+    summed_up: pa.Table = grouped.rename_columns(names)
+    return summed_up
 
 
 def _gaps(coverage: pa.Table) -> Any:
@@ -84,26 +105,3 @@ def _gaps(coverage: pa.Table) -> Any:
     is_first = np.concatenate([[True], units[1:] != units[:-1]])
     before = np.concatenate([[0.0], coverage["end_s"].to_numpy()[:-1]])
     return np.where(is_first, 0.0, before) != coverage["start_s"].to_numpy()
-
-
-def _unit_row(state: UnitState, sums: Row | None) -> Row:
-    row: Row = state.unit.model_dump() | {"unit_id": state.unit.unit_id, "run_id": state.run_id}
-    if sums is None:
-        nothing = dict.fromkeys((*_SUMS, "windows", *OUTCOMES), 0)
-        return row | nothing | {"worst_outcome": "", "complete": state.complete_until_us == 0}
-    tiles_until_us = None if sums["gap_any"] else round(sums["end_s_max"] * US)
-    counts = {outcome.value: sums[outcome.value] for outcome in OUTCOMES}
-    return (
-        row
-        | counts
-        | {name: sums[name] for name in _SUMS}
-        | {
-            "windows": sums["unit_id_count"],
-            "worst_outcome": _worst(counts),
-            "complete": tiles_until_us is not None and tiles_until_us == state.complete_until_us,
-        }
-    )
-
-
-def _worst(counts: dict[str, int]) -> Outcome:
-    return [outcome for outcome in OUTCOMES if counts[outcome.value]][-1]

@@ -25,7 +25,7 @@ from .locks import CommitRight
 from .rows import DEFAULT_VIEW, Row, producer_from_row, view_row
 from .snapshots import Snapshot, write_manifest
 from .staging import StagingArea
-from .tables import COVERAGE, NAMES, SUPPORTS, VIEWS
+from .tables import COVERAGE, NAMES, SUPPORTS, TAGS, VIEWS, VOCABULARIES
 from .transact import Tables, open_table
 
 Step = Callable[[Layout], None]
@@ -123,6 +123,7 @@ def add_columns_and_views(layout: Layout) -> None:
             dataset.add_columns(pa.schema(missing))
     tables.ensure("views", VIEWS)
     tables.ensure("supports", SUPPORTS)
+    _ensure_tags(tables)  # what is staged is committed by the rules of this release
     _activate_missing(tables)
     move_head(layout, tables)
 
@@ -160,4 +161,22 @@ def latest_producers(tables: Tables) -> list[Row]:
     return list({(row["kind"], row["scale"]): row for row in views}.values())
 
 
-MIGRATIONS: dict[int, tuple[Step, ...]] = {1: (make_folders, add_columns_and_views, commit_waiting)}
+# From schema 2 to 3: factor tags, and the vocabularies that they are of
+
+
+def add_tags(layout: Layout) -> None:
+    """The tables ``tags`` and ``vocabularies``, without rows."""
+    tables = Tables(layout)
+    _ensure_tags(tables)
+    move_head(layout, tables)
+
+
+def _ensure_tags(tables: Tables) -> None:
+    tables.ensure("tags", TAGS)
+    tables.ensure("vocabularies", VOCABULARIES)
+
+
+MIGRATIONS: dict[int, tuple[Step, ...]] = {
+    1: (make_folders, add_columns_and_views, commit_waiting),
+    2: (add_tags,),
+}

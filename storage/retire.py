@@ -18,6 +18,7 @@ from evicat.schemas.identity import Producer
 
 from .bring_back import Held, each_once, gather, newest_holding
 from .claims import check_none_held
+from .factors import refresh_factors
 from .roster import Roster, own_id
 from .rows import DEFAULT_VIEW, view_row
 from .store import Store
@@ -34,6 +35,7 @@ class Moved:
     entries: int = 0
     vectors: int = 0
     supports: int = 0
+    tags: int = 0
     head: int = 0
     from_heads: tuple[int, ...] = ()
     """The earlier heads that it came from, newest first; empty where nothing was brought back."""
@@ -41,17 +43,17 @@ class Moved:
     @classmethod
     def of(cls, rows: dict[str, int], head: int, from_heads: tuple[int, ...] = ()) -> Moved:
         vectors = sum(count for name, count in rows.items() if name.startswith(VECTORS))
-        names = ("units", "coverage", "entries", "supports")
-        units, windows, entries, supports = (rows.get(name, 0) for name in names)
-        return cls(units, windows, entries, vectors, supports, head, from_heads)
+        names = ("units", "coverage", "entries", "supports", "tags")
+        units, windows, entries, supports, tags = (rows.get(name, 0) for name in names)
+        return cls(units, windows, entries, vectors, supports, tags, head, from_heads)
 
 
 def retire(store: Store, own_ids: Collection[str]) -> Moved:
-    """Take entries, coverage, units, vectors and supports of these producers out of the tables.
+    """Take entries, coverage, units, vectors, supports and tags of these producers out of the tables.
 
-    So goes what only embeds their entries, and supports that were made of them. An embedder goes by its
-    embedder id. Nobody may be at work on any unit: what is being written may be of these producers, and would
-    come into the tables behind this.
+    So goes what only embeds or tags their entries, and supports that were made of them. Embedders and taggers
+    go by the id that they have without what they read. Nobody may be at work on any unit: what is being
+    written may be of these producers, and would come into the tables behind this.
 
     Raises:
         UsageError: one is active while another of its kind and scale could be, is read by one that stays,
@@ -66,6 +68,8 @@ def retire(store: Store, own_ids: Collection[str]) -> Moved:
         _check_may_go(roster, going, own_ids, str(store.layout.root))
         removed = _take_out(tables, going)
         _leave_view(tables, roster, {*own_ids, *going})
+        if removed["tags"]:
+            refresh_factors(tables)
         check_none_held(store.layout, now)  # a run may have begun meanwhile
     return Moved.of(removed, tables.head.number)
 
@@ -95,6 +99,8 @@ def bring_back(store: Store, own_ids: Collection[str]) -> Moved:
             _check_fits(roster.called(name)[0], name, set(wanted[name]) & set(back), catalog)
         added = _put_in(tables, rows)
         _join_view(tables, roster, back)
+        if added.get("tags"):
+            refresh_factors(tables)
     return Moved.of(added, tables.head.number, tuple(held.number for held in units))
 
 

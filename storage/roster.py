@@ -9,13 +9,13 @@ from evicat.schemas.identity import Producer
 
 from .reader import Reader
 from .rows import producer_from_row
-from .tables import EMBEDDING, SUPPORT, embedder_id
+from .tables import PER_SOURCE, SUPPORT, embedder_id
 from .transact import distinct
 
 
 def own_id(producer: Producer) -> str:
-    """What people call a producer: its id; all that embed into one table are one embedder."""
-    return embedder_id(producer) if producer.kind == EMBEDDING else producer.producer_id
+    """What people call a producer: its id; all that embed into one table, or tag alike, are one."""
+    return embedder_id(producer) if producer.kind in PER_SOURCE else producer.producer_id
 
 
 def what_it_makes(component: str, scale: str) -> str:
@@ -41,7 +41,7 @@ def by_beginning(known: Mapping[str, str], beginning: str) -> str:
 
 def _needs(producer: Producer, others: Collection[str]) -> bool:
     """Whether nothing of a producer is right where nothing of ``others`` is there."""
-    if producer.kind == EMBEDDING:
+    if producer.kind in PER_SOURCE:
         return len(producer.reads) == 1 and producer.reads[0] in others
     return producer.kind == SUPPORT and not set(producer.reads).isdisjoint(others)
 
@@ -86,7 +86,7 @@ class Roster:
     def with_derived(self, own_ids: Collection[str]) -> dict[str, Producer]:
         """The producers of these ids, and what cannot be without them; by producer id.
 
-        That is what only embeds what one of them writes, and supports that are made of it.
+        That is what only embeds or tags what one of them writes, and supports that are made of it.
         """
         named = {each.producer_id: each for name in own_ids for each in self.called(name)}
         return named | {key: each for key, each in self.producers.items() if _needs(each, named)}

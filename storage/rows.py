@@ -14,6 +14,8 @@ from evicat.schemas.naming import storable
 from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
 
+from .tables import PER_SOURCE
+
 Row = dict[str, Any]
 
 _OF_ENTRY = (
@@ -147,8 +149,8 @@ DEFAULT_VIEW = "default"
 
 
 def view_row(producer: Producer) -> Row:
-    """``producer`` as the active one of its kind and scale; an embedder is the same for all that it reads."""
-    active = producer.model_copy(update={"reads": ()}) if producer.kind == "embedding" else producer
+    """``producer`` as the active one of its kind and scale; embedders and taggers whatever they read."""
+    active = producer.model_copy(update={"reads": ()}) if producer.kind in PER_SOURCE else producer
     return {
         "view": DEFAULT_VIEW,
         "kind": producer.kind,

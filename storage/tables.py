@@ -16,7 +16,9 @@ EMBEDDING = "embedding"
 """Kind of the producers whose units hold vectors."""
 SUPPORT = "support"
 """Kind of the producers whose units hold supports."""
-DERIVED = frozenset({EMBEDDING, SUPPORT})
+TAG = "tags"
+"""Kind of the producers whose units hold tags; their scale is the factor."""
+DERIVED = frozenset({EMBEDDING, SUPPORT, TAG})
 """Kinds whose units write no entries: they go when what they read changes, and are made again."""
 VECTORS = "vectors_"
 """How the names of vector tables begin; the first 8 digits of the embedder id follow."""
@@ -165,6 +167,31 @@ SUPPORTS = pa.schema(
     ]
 )
 
+PER_SOURCE = frozenset({EMBEDDING, TAG})
+"""Kinds of which one producer works for each source that it reads: without ``reads`` they are one."""
+
+TAGS = pa.schema(
+    [
+        _key("tag_unit_id"),
+        _key("window_start_us", _LONG),  # start of the window that wrote it: the key of replacement
+        *map(_key, ("entry_id", "factor_id", "made_by", "asset_id", "producer_id")),
+        _key("start_s", _REAL),
+        _key("end_s", _REAL),
+        *map(_key, ("verdict", "value")),
+        _maybe("confidence", _REAL),
+        _key("field"),
+        _maybe("text_begin", _INT),
+        _maybe("text_end", _INT),
+        _key("vocabulary"),
+        _key("vocabulary_version", _INT),
+        _key("tagger"),
+    ]
+)
+
+VOCABULARIES = pa.schema(
+    [_key("vocabulary"), _key("version", _INT), *map(_key, ("digest", "added", "facts"))]
+)
+
 _VECTOR_COLUMNS = [
     _key("embed_unit_id"),
     _key("window_start_us", _LONG),  # start of the chunk that wrote it: the key of replacement
@@ -212,6 +239,10 @@ class TableSpec:
     """The column by which rows are found before they are replaced."""
     indexed: tuple[str, ...] = ()
     """Columns with a BTREE."""
+    few_values: tuple[str, ...] = ()
+    """Columns with a BITMAP."""
+    labels: tuple[str, ...] = ()
+    """Columns of lists with an index of what is in them."""
     searched: str = ""
     """Column with a full-text index."""
 
@@ -226,11 +257,15 @@ FIXED_TABLES: dict[str, pa.Schema] = {
     "producers": PRODUCERS,
     "views": VIEWS,
     "supports": SUPPORTS,
+    "tags": TAGS,
+    "vocabularies": VOCABULARIES,
 }
 """Tables that every catalog has from its start."""
 
 _SPECS = {
-    "entries": TableSpec(("entry_id",), "unit_id", ("unit_id", "asset_id"), "text"),
+    "entries": TableSpec(
+        ("entry_id",), "unit_id", ("unit_id", "asset_id"), ("producer_id", "kind"), ("factors",), "text"
+    ),
     "coverage": TableSpec(("unit_id", "start_s"), "unit_id", ("unit_id",)),
     "units": TableSpec(("unit_id",), "unit_id"),
     "videos": TableSpec(("asset_id",), "asset_id"),
@@ -241,15 +276,22 @@ _SPECS = {
     "supports": TableSpec(
         ("support_unit_id", "entry_id", "sentence"), "support_unit_id", ("support_unit_id", "asset_id")
     ),
+    "tags": TableSpec(
+        ("tag_unit_id", "entry_id"), "tag_unit_id", ("tag_unit_id", "asset_id"), ("factor_id",)
+    ),
+    "vocabularies": TableSpec(("vocabulary", "version"), "vocabulary"),
 }
 _VECTOR_SPEC = TableSpec(
-    ("embed_unit_id", "entry_id", "part"), "embed_unit_id", ("embed_unit_id", "unit_id", "asset_id")
+    ("embed_unit_id", "entry_id", "part"),
+    "embed_unit_id",
+    ("embed_unit_id", "unit_id", "asset_id"),
+    ("producer_id", "kind"),
 )
 
 
 def holds_derived(table: str) -> bool:
     """Whether rows of a table belong to units of :data:`DERIVED` kinds, found by the table's ``lookup``."""
-    return table == "supports" or table.startswith(VECTORS)
+    return table in ("supports", "tags") or table.startswith(VECTORS)
 
 
 def table_spec(name: str) -> TableSpec:

@@ -80,6 +80,27 @@ class Tables:
             operation = lance.LanceOperation.Append(written)
         self._datasets[name] = lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
 
+    def update_column(self, name: str, column: str, rows: pa.Table) -> None:
+        """Set one column of the rows at ``ROW`` of ``rows``, in one transaction; no other column is touched.
+
+        Addresses stay, and so do all indexes but those on this column.
+        """
+        import lance
+
+        dataset = self._datasets[name]
+        if not rows.num_rows:
+            return
+        fragments = rows[ROW].to_numpy() >> np.uint64(32)
+        modified = {field.id() for field in dataset.lance_schema.fields() if field.name() == column}
+        updated = []
+        for number in np.unique(fragments).tolist():
+            part = rows.filter(pa.array(fragments == number))
+            fragment, fields = dataset.get_fragment(number).update_columns(part, left_on=ROW)
+            updated.append(fragment)
+            modified.update(fields)  # of a list these are its items alone, which no index is on
+        operation = lance.LanceOperation.Update(updated_fragments=updated, fields_modified=sorted(modified))
+        self._datasets[name] = lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
+
     def check_unique(self, name: str, column: str, values: Iterable[Value]) -> pa.Table:
         """Keys of the rows whose ``column`` is one of ``values``.
 

@@ -6,8 +6,8 @@ The rules:
   changed, all its stored rows go.
 - Where an entry of a stored unit comes, goes, or changes its text or time, what read it is outdated. An
   embedded chunk goes, vectors and coverage: it is pending again, and vectors never outlive what they
-  embed. So do supports. A described window becomes stale, and keeps its entries until it is made again. So
-  does a window that was told of a narrative before it, in its own unit.
+  embed. So do supports and tags. A described window becomes stale, and keeps its entries until it is made
+  again. So does a window that was told of a narrative before it, in its own unit.
 - A unit row is derived from what is then in coverage.
 """
 
@@ -30,7 +30,7 @@ from .outdated import READ, Outdated, as_stale, changed_entries, outdated
 from .own_past import read_their_past, told_of
 from .rows import Row
 from .staging import StagedChunk
-from .tables import COVERAGE, ENTRIES, SUPPORTS, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
+from .tables import COVERAGE, ENTRIES, SUPPORTS, TAGS, UNITS, VECTORS, WINDOWS, vectors_schema, vectors_table
 from .transact import ROW, Tables, distinct, join
 
 _WINDOW = WINDOWS.names
@@ -102,6 +102,7 @@ def unit_changes(tables: Tables, chunks: list[StagedChunk]) -> dict[str, Changes
     vectors = _vector_changes(tables, chunks, doomed_windows)
     return vectors | {
         "supports": _support_changes(tables, chunks, doomed_windows),
+        "tags": _void_tags(tables, doomed_windows),
         "entries": Changes(new_entries, doomed_entries[ROW]),
         "coverage": Changes(new_coverage, doomed_coverage[ROW]),
         "units": Changes(units, [row[ROW] for row in stored.units.values()]),
@@ -212,6 +213,14 @@ def _support_changes(tables: Tables, chunks: list[StagedChunk], void: pa.Table) 
     stored = tables.find("supports", "support_unit_id", distinct(void["unit_id"]), columns)
     stored = stored.rename_columns({"support_unit_id": "unit_id"})
     return Changes(new, join(stored, void, _WINDOW, "left semi")[ROW])
+
+
+def _void_tags(tables: Tables, void: pa.Table) -> Changes:
+    """Tags are never staged: what makes them commits them (``tags.py``). Here they only go."""
+    columns = ["tag_unit_id", "window_start_us"]
+    stored = tables.find("tags", "tag_unit_id", distinct(void["unit_id"]), columns)
+    stored = stored.rename_columns({"tag_unit_id": "unit_id"})
+    return Changes(TAGS.empty_table(), join(stored, void, _WINDOW, "left semi")[ROW])
 
 
 def _vector_schema(tables: Tables, name: str, parts: list[pa.Table]) -> pa.Schema | None:

@@ -13,7 +13,7 @@ from .reader import Reader
 from .roster import Roster, what_it_makes
 from .rows import DEFAULT_VIEW
 from .store import Store
-from .tables import EMBEDDING, VIEWS
+from .tables import PER_SOURCE, VIEWS
 from .transact import ROW
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -31,8 +31,8 @@ def stored_views(reader: Reader) -> dict[str, Places]:
 def set_view(store: Store, name: str, beginnings: list[str]) -> Places:
     """Store a view of these producers and no others, in place of one of that name.
 
-    Embedders that are not among them are those of the default view: what a view lacks of vectors cannot be
-    searched by meaning.
+    Embedders and taggers that are not among them are those of the default view: what a view lacks of vectors
+    cannot be searched by meaning.
 
     Raises:
         UsageError: a name that is none or ``default``, an id that is none, or two producers of one place.
@@ -49,8 +49,8 @@ def set_view(store: Store, name: str, beginnings: list[str]) -> Places:
                 f"{both} are both {what_it_makes(producer.component, producer.scale)}: choose one"
             )
         places[place] = own_id
-    embedders = {place: made for place, made in roster.view.items() if place[0] == EMBEDDING}
-    places = embedders | places
+    kept = {place: made for place, made in roster.view.items() if place[0] in PER_SOURCE}
+    places = kept | places
     _put(store, name, ((kind, scale, made) for (kind, scale), made in places.items()))
     return places
 

@@ -1,0 +1,1 @@
+"""Factor tags: vocabularies, what tags by them, and how good that is."""

@@ -1,0 +1,1 @@
+"""Vocabularies that come with evicat: one TOML file each."""
