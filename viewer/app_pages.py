@@ -163,7 +163,8 @@ class Pages:
         opened = self._catalogs.get(asked.place)
         card = opened.keep("quality", lambda: quality(opened.catalog))
         groups = card.partition_by("producer_id", maintain_order=True)
-        told = {"groups": [group.to_dicts() for group in groups], "measures": MEASURES}
+        told = {"groups": [group.to_dicts() for group in groups], "measures": MEASURES, "count": len(card)}
+        told["doubtful"] = int(card["doubtful"].sum())
         return self._html("quality", asked, opened, told)
 
     def _video_name(self, opened: Opened, asset_id: str) -> str:
