@@ -31,12 +31,12 @@ def quality(catalog: Catalog, video: str | None = None, *, seed: int = 0) -> pl.
     cards = [CARD_SCHEMA.to_frame()]
     for producer in shown_producers(catalog).to_dicts():
         is_its = pl.col("producer_id") == producer["producer_id"]
-        own = entries.filter(is_its)
+        own, windows = entries.filter(is_its), coverage.filter(is_its)
         found = [
-            *outcomes(coverage.filter(is_its)),
+            *outcomes(windows),
             *texts(catalog, own, producer["kind"], seed),
             *times(catalog, own),
-            *of_kind(catalog, own, producer["kind"]),
+            *of_kind(catalog, own, producer["kind"], windows["asset_id"].unique()),
         ]
         cards.append(card_of(producer, found))
     return pl.concat(cards)

@@ -16,7 +16,7 @@ from evicat.catalog.tagging.done import Done
 from evicat.catalog.tagging.loaders import TAGGERS, TaggerOptions, tagger
 from evicat.catalog.tagging.run import registered, run
 from evicat.catalog.tagging.vocabulary import Vocabulary, load_vocabulary, packaged
-from evicat.catalog.tagging.work import Work, find_work
+from evicat.catalog.tagging.work import Work, chosen_factors, find_work
 from evicat.flows import tables_tags
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.recipe import TextModelOptions
@@ -54,6 +54,13 @@ class Order:
             raise UnknownNameError("tagger", order.tagger, list(TAGGERS))
         if (order.model is not None) != (order.tagger == "llm"):
             raise UsageError("--model names what the tagger llm asks: give both, or neither")
+        chosen = chosen_factors(order.vocabularies, order.factors)
+        wordless = [factor.id for factor, _ in chosen if not factor.words]
+        if order.tagger == "fields" and wordless:
+            raise UsageError(
+                f"{', '.join(wordless)}: without words, the tagger fields cannot find it; write words = [...]"
+                " below it, leave it out by --factor, or take --tagger embedding"
+            )
         return order
 
     @property

@@ -18,9 +18,13 @@ def sync_folder(folder: Path) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Replace ``path``; readers see the old or the new file, never a mixture."""
     unnamed = path.with_name(f".{path.name}.tmp")
-    with unnamed.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    unnamed.replace(path)
+    try:
+        with unnamed.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        unnamed.replace(path)
+    except OSError:  # half of it would only fill a full disk further
+        unnamed.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)

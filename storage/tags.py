@@ -20,7 +20,8 @@ from evicat.schemas.identity import Producer, Unit
 from .factors import refresh_factors
 from .ledger import UnitState, to_microseconds, unit_rows
 from .locks import ProcessLock
-from .rows import DEFAULT_VIEW, producer_row, view_row
+from .roster import own_id
+from .rows import DEFAULT_VIEW, producer_from_row, producer_row, view_row
 from .store import Store
 from .tables import COVERAGE, PRODUCERS, TAG, VIEWS, VOCABULARIES
 from .transact import ROW, Tables, check_keys, join
@@ -113,13 +114,21 @@ def finish_tagging(
     """
     with store.changing() as tables:
         _register(tables, vocabularies)
+        made = _made(tables)  # what has no units has nothing to show
         rows = {(row["kind"], row["scale"]): row for row in map(view_row, active)}
+        rows = {place: row for place, row in rows.items() if row["producer_id"] in made}
         stored = tables.find("views", "view", [DEFAULT_VIEW], VIEWS.names).to_pylist()
         doomed = [row[ROW] for row in stored if (row["kind"], row["scale"]) in rows]
         changed = any(rows[key] not in [_without_row(row) for row in stored] for key in rows)
         if changed:
             tables.replace("views", pa.Table.from_pylist(list(rows.values()), schema=VIEWS), doomed)
         return refresh_factors(tables, factor_ids)
+
+
+def _made(tables: Tables) -> set[str]:
+    """Taggers that have units: their ids without what they read."""
+    stored = tables.dataset("producers").to_table(columns=["facts"], filter=f"kind = '{TAG}'").to_pylist()
+    return {own_id(producer_from_row(row)) for row in stored}
 
 
 def _without_row(row: dict[str, Any]) -> dict[str, Any]:

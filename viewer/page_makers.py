@@ -42,6 +42,8 @@ class Maker:
     entries: int
     is_shown: bool
     """Whether the view shows it."""
+    sees: bool
+    """Whether it looks at frames, and so makes nothing of sound alone."""
 
 
 def makers_of(catalog: Catalog, asset_id: str) -> tuple[Maker, ...]:
@@ -96,6 +98,7 @@ def _maker(
         outcomes=_outcomes(units),
         entries=_sum(units, "entries"),
         is_shown=own in shown,
+        sees="frames" in first.options,
     )
 
 

@@ -102,7 +102,9 @@ def _why(stretch: Stretch) -> tuple[str, str, str]:
 def made_tracks(
     catalog: Catalog, asset_id: str, makers: Sequence[Maker], duration_s: float
 ) -> tuple[Track, ...]:
-    """One track for each producer of entries that the view shows."""
+    """One track for each producer of entries that the view shows; where nothing is seen, of those that hear."""
+    asset = catalog.asset(asset_id)
+    is_blind = asset is not None and asset.video is None
     windows: dict[str, list[dict[str, Any]]] = {}
     for row in catalog.coverage(asset_id).to_dicts():
         windows.setdefault(row["producer_id"], []).append(row)
@@ -117,6 +119,7 @@ def made_tracks(
         )
         for index, each in enumerate(makers)
         if each.is_shown and each.kind in KINDS
+        if not (is_blind and each.sees) or each.producer_id in windows
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from evicat.catalog.query import Catalog
 from evicat.schemas.errors import UnknownNameError
+from evicat.storage.rows import producer_from_row
 from evicat.storage.tables import DERIVED, OUTCOMES
 from evicat.viewer import plots_style as style
 from evicat.viewer.plots_style import PENDING
@@ -42,7 +43,7 @@ def coverage(
 
     Raises:
         UnknownNameError: no such outcome, or the view has no such scale.
-        UsageError: there is no video with a timeline.
+        UsageError: there is no video with a timeline, and a picture where the scale needs one.
         MissingExtraError: altair is not installed.
     """
     alt = style.load_altair()
@@ -52,11 +53,13 @@ def coverage(
             raise UnknownNameError("outcome", each, _ALL)
     made_by = _made_by(catalog, scale)
     named = style.one_name_each(catalog)
-    timed = named.filter(pl.col("duration_s") > 0)
-    style.need_rows(timed, "no video of this catalog has a timeline")
+    timed = _due(catalog, named.filter(pl.col("duration_s") > 0), made_by)
+    style.need_rows(
+        timed, "no video of this catalog has a timeline (and a picture, where the scale needs one)"
+    )
     lines = _lines(timed)
     step_s = style.step_for(max(lines["duration_s"].to_list()), PARTS)
-    cells = _cells(_windows(catalog, made_by), lines, len(made_by), step_s)
+    cells = _cells(_windows(catalog, made_by), lines, step_s)
     cells = cells.with_columns(pl.sum_horizontal(wanted).round(4).alias("share"))
     chart: altair.Chart = _heat_map(alt, cells, wanted).properties(
         title=style.title(
@@ -78,6 +81,15 @@ def _made_by(catalog: Catalog, scale: str | None) -> list[str]:
     return shown["producer_id"].to_list()
 
 
+def _due(catalog: Catalog, timed: pl.DataFrame, made_by: list[str]) -> pl.DataFrame:
+    """With ``due``, how many of the producers have an asset to cover: those that see none without a picture."""
+    rows = catalog.producers().filter(pl.col("producer_id").is_in(made_by)).to_dicts()
+    seeing = sum("frames" in producer_from_row(row).options for row in rows)
+    blind = catalog.videos().filter(pl.col("width").is_null())["asset_id"].to_list()
+    fewer = pl.when(pl.col("asset_id").is_in(blind)).then(seeing).otherwise(0)
+    return timed.with_columns((len(made_by) - fewer).alias("due")).filter(pl.col("due") > 0)
+
+
 def _lines(timed: pl.DataFrame) -> pl.DataFrame:
     """Assets with the line that they stand in: ``asset_id, duration_s, line, label, videos``."""
     each = -(-len(timed) // MOST_LINES)
@@ -94,15 +106,16 @@ def _windows(catalog: Catalog, made_by: list[str]) -> pl.DataFrame:
     return lazy.select("asset_id", "start_s", "end_s", "outcome").collect()
 
 
-def _cells(windows: pl.DataFrame, lines: pl.DataFrame, producers: int, step_s: int) -> pl.DataFrame:
+def _cells(windows: pl.DataFrame, lines: pl.DataFrame, step_s: int) -> pl.DataFrame:
     """A row per line and part: the share of each outcome of the time that all producers have to cover."""
     whole = lines.with_columns(pl.lit(0.0).alias("start_s"), pl.col("duration_s").alias("end_s"))
-    due = _parts(whole, step_s).group_by("line", "label", "videos", "part").agg(due_s=pl.sum("shared_s"))
+    shared = _parts(whole, step_s).group_by("line", "label", "videos", "part")
+    due = shared.agg(due_s=(pl.col("shared_s") * pl.col("due")).sum())
     of_lines = windows.join(lines.select("asset_id", "line"), on="asset_id")
     held = _parts(of_lines, step_s).group_by("line", "part", "outcome").agg(pl.sum("shared_s"))
     wide = held.pivot("outcome", index=["line", "part"], values="shared_s")
     missing = [pl.lit(0.0).alias(name) for name in _ALL if name not in wide.columns]
-    shares = [(pl.col(name).fill_null(0.0) / (pl.col("due_s") * producers)).alias(name) for name in _ALL[:-1]]
+    shares = [(pl.col(name).fill_null(0.0) / pl.col("due_s")).alias(name) for name in _ALL[:-1]]
     return (
         due.join(wide.with_columns(missing), on=["line", "part"], how="left")
         .with_columns(shares)
@@ -128,7 +141,7 @@ def _subtitle(named: pl.DataFrame, timed: pl.DataFrame, lines: pl.DataFrame, ste
     if (most := max(lines["videos"].to_list())) > 1:
         said.append(f"a line stands for up to {most} videos")
     if left_out := len(named) - len(timed):
-        said.append(f"{left_out} without a timeline left out")
+        said.append(f"{left_out} without a timeline, or anything to see, left out")
     return "; ".join(said)
 
 

@@ -72,17 +72,20 @@ def write_report(path: Path, html: str) -> None:
     """Write a page whole or not at all.
 
     Raises:
-        UsageError: ``path`` is something that is not a report, or its folder cannot be made.
+        UsageError: ``path`` is something that is not a report, or it or its folder cannot be written.
     """
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file that is to be written, such as page.html")
-    if path.exists() and not is_report(path):
+    if path.exists() and not (path.is_file() and is_report(path)):
         raise UsageError(f"{path} exists and is not a report page; choose another name, or remove it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UsageError(f"{path.parent} is not a folder, so no page can be written there") from None
-    write_durably(path, html.encode())
+    try:
+        write_durably(path, html.encode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; name another place") from None
 
 
 def is_report(path: Path) -> bool:

@@ -120,6 +120,9 @@ def _free_folder(destination: str | Path) -> Path:
         raise UsageError(f"{str(destination)!r} cannot be exported to: {error}") from None
     if not is_free:
         raise UsageError(f"{target} exists and is not empty; name a new folder")
+    if target.exists() and (target == Path.cwd() or target.is_mount()):  # whoever is in it would see nothing
+        what = "the current folder" if target == Path.cwd() else "where a disk is mounted"
+        raise UsageError(f"{target} is {what}, which the finished export cannot replace; name a folder in it")
     return target
 
 

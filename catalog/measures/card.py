@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -156,7 +157,9 @@ class Bound:
         try:
             if not equals:
                 raise ValueError(text)
-            return cls(name, float(limit))
+            if math.isnan(number := float(limit)):  # nothing is worse than that
+                raise ValueError(text)
+            return cls(name, number)
         except ValueError:
             raise UsageError(
                 f"not a bound: {text!r}; write MEASURE=NUMBER, such as failed_share=0.02"

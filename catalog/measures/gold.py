@@ -36,11 +36,11 @@ def read_gold(file: str | Path) -> list[Gold]:
         UsageError: it cannot be read, or a line does not fit; says which and why.
     """
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        text = Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read gold texts {file}: {error}") from None
     found = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # a JSON text may hold other line ends
         if not line.strip():
             continue
         try:

@@ -17,16 +17,17 @@ from .entries import fits, lists, searched_vectors
 _CAST_OF = ["entry_id", "scale", "producer_id", "start_s", "end_s", "record"]
 
 
-def of_kind(catalog: Catalog, own: pl.DataFrame, kind: str) -> Found:
+def of_kind(catalog: Catalog, own: pl.DataFrame, kind: str, assets: pl.Series) -> Found:
+    """``assets``: those in which the producer has looked for entries, whether it found some or not."""
     if kind == "speech":
-        yield from _speech(catalog, own)
+        yield from _speech(catalog, own, assets)
     if kind == "narrative":
         yield from _bare(catalog, own)
         yield from _agreement(catalog, own)
         yield from _renamed(own)
 
 
-def _speech(catalog: Catalog, own: pl.DataFrame) -> Found:
+def _speech(catalog: Catalog, own: pl.DataFrame, assets: pl.Series) -> Found:
     spoken = own.filter(pl.col("kind") == "speech")
     seconds = spoken["end_s"] - spoken["start_s"]
     rates = spoken["text"].str.count_matches(WORD) / (seconds / 60)
@@ -34,8 +35,7 @@ def _speech(catalog: Catalog, own: pl.DataFrame) -> Found:
     doubted = spoken["flags"].list.set_intersection(sorted(SPEECH_WITHHELD)).list.len() > 0
     total = float(seconds.sum())
     yield "doubted_share", float(seconds.filter(doubted).sum()) / max(total, 1e-9), round(total)
-    units = catalog.units().filter(pl.col("kind") == "speech")["asset_id"].unique()
-    lengths = catalog.videos().unique("asset_id").filter(pl.col("asset_id").is_in(units.to_list()))
+    lengths = catalog.videos().unique("asset_id").filter(pl.col("asset_id").is_in(assets.to_list()))
     whole = float(lengths["duration_s"].sum() or 0.0)
     yield (
         "spoken_share",

@@ -10,13 +10,14 @@ from evicat.catalog.tagging.done import Done, Tell
 from evicat.catalog.tagging.read import contexts, read_entries
 from evicat.catalog.tagging.rows import Ledger, coverage_table, tags_table
 from evicat.catalog.tagging.vocabulary import Factor, Vocabulary
-from evicat.catalog.tagging.work import Source, Work, batches, unit_of
+from evicat.catalog.tagging.work import Source, Work, batches, find_work, unit_of
 from evicat.schemas.entry import Outcome
 from evicat.schemas.errors import BusyError
 from evicat.schemas.identity import Producer
 from evicat.schemas.span import Span
 from evicat.storage.reader import Reader
 from evicat.storage.store import Store
+from evicat.storage.tables import TAG
 from evicat.storage.tags import Registered, Tagged, finish_tagging, tagging, write_tags
 
 PORTION = 100_000
@@ -33,7 +34,7 @@ def registered(vocabulary: Vocabulary) -> Registered:
 
 
 def run(store: Store, work: Work, *, max_calls: int | None = None, tell: Tell = lambda _: None) -> Done:
-    """Do the work, then show these taggers for their factors and let the entries follow.
+    """Do the work, then show the taggers of factors that are done with, and let the entries follow.
 
     Args:
         max_calls: Questions to a model at most; then the run ends, and the next one goes on.
@@ -53,12 +54,28 @@ def run(store: Store, work: Work, *, max_calls: int | None = None, tell: Tell = 
         finally:
             done.entries_changed = finish_tagging(
                 store,
-                [work.tagger.producer(factor) for factor in work.factors],
+                _shown_from_now(store, work),
                 [registered(vocabulary) for vocabulary in work.vocabularies],
                 {factor.id for factor in work.factors},
             )
     done.seconds = time.perf_counter() - started
     return done
+
+
+def _shown_from_now(store: Store, work: Work) -> list[Producer]:
+    """The tagger of each factor that is done with; of one that is not, where no other is shown.
+
+    What stopped half-way must not take the place of what is whole.
+    """
+    wanted = [factor.id for factor in work.factors]
+    left = find_work(store.reader(), work.tagger, work.vocabularies, wanted)
+    unfinished = {factor.id for part in left.parts for factor in part.factors}
+    shown = store.reader().view()
+    return [
+        work.tagger.producer(factor)
+        for factor in work.factors
+        if factor.id not in unfinished or (TAG, factor.id) not in shown
+    ]
 
 
 # Taggers that take any number of entries at once

@@ -87,5 +87,5 @@ def test_the_flow_ends_completed_with_its_report(prefect_server, evicat, catalog
     assert report.head == 7
     artifact = Artifact.get("evicat-maintain")
     assert artifact.flow_run_id == state.state_details.flow_run_id
-    assert "| entries | 15 | 1 | 1 |" in artifact.data
+    assert "| entries | 15 | 1 | 1 -> 2 |" in artifact.data
     assert "snapshot before-schema-2" in artifact.data

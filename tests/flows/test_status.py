@@ -191,7 +191,7 @@ def test_all_holds_after_a_run_that_was_stopped_at_a_limit(rerun) -> None:
 def test_all_holds_for_a_library_by_the_default_recipe(evicat, indexed: Path) -> None:
     run = evicat("status", "--check", "--catalog", indexed)
     assert run.code == 0, run.out
-    assert run.out.count("holds ") == 10
+    assert run.out.count("holds ") == 11
     assert "All hold, at head" in run.out
 
 

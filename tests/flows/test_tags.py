@@ -124,6 +124,16 @@ def test_what_is_wrong_is_told(evicat, catalog: Path, arguments: tuple[str, ...]
     assert said in run.err
 
 
+def test_a_factor_without_words_is_told_where_words_are_looked_for(
+    evicat, catalog: Path, words: Path
+) -> None:
+    words.write_text(words.read_text().replace('words = ["street"]', ""))
+    run = evicat("tag", "--vocabulary", words, "--catalog", catalog)
+    assert run.code == 2
+    assert "place:street: without words, the tagger fields cannot find it" in run.err
+    assert evicat("tag", "--vocabulary", words, "--factor", "kitchen", "-c", catalog).code == 0
+
+
 def test_the_packaged_vocabularies_are_listed(evicat, catalog: Path) -> None:
     assert "kitchen" in evicat("tag", "--list", "--catalog", catalog).out
     lines = evicat("tag", "--list", "--json", "--catalog", catalog).out.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import hashlib
 import json
 
@@ -20,6 +21,8 @@ from evicat.schemas.naming import FileStamp, Root, VideoName
 from evicat.schemas.span import US, Span
 from evicat.storage.store import Store
 from evicat.viewer import plots, plots_coverage, plots_style
+from evicat.viewer.page_data import video_page
+from evicat.viewer.page_tracks import Stretch
 
 DONE, FAILED, EMPTY = Outcome.DONE, Outcome.FAILED, Outcome.EMPTY
 HOSTILE = "</script><script>window.ran = 1</script><!-- <b>seen</b>"
@@ -234,6 +237,30 @@ def test_coverage_counts_the_time_of_the_windows_that_the_view_shows(catalog: Ca
     assert at_25_s["share"].to_list() == [0.3333], "one of the three producers that are shown"
 
 
+def test_what_has_no_picture_is_not_due_to_who_looks_at_frames(tmp_path) -> None:
+    looks = LOCAL.model_copy(update={"options": {"frames": {"per_window": 8}}})
+    with Store.connect(tmp_path / "heard.catalog", write=True, create=True) as store:
+        store.add_root(Root(root_id="r", kind="folder", location="/media"))
+        store.add_name(VideoName("r", LONG, asset_id(LONG), LONG, FileStamp(1, 2, 3, 4)))
+        store.add_asset(dataclasses.replace(asset(LONG, 60), video=None))
+        store.add_producer(looks)
+        store.add_producer(SPEECH)
+        write(store, LONG, SPEECH, [(0, 40, DONE, (5, 7, "a word")), (40, 60, EMPTY)])
+        unit = Unit(asset_id="0" * 32, producer_id=looks.producer_id, kind="local", scale=looks.scale)
+        store.open(unit)
+        seen = entry_of(unit, 0, 10, "a red box")
+        store.write(unit, WindowResult(span=seen.span, outcome=DONE, entries=(seen,)))
+        store.close(unit, complete=True)
+    heard = Catalog.open(tmp_path / "heard.catalog")
+    (cells,) = rows_of(plots.coverage(heard), "share")
+    assert cells["share"].unique().to_list() == [1.0]
+    with pytest.raises(UsageError, match="a picture, where the scale needs one"):
+        plots.coverage(heard, scale="local-10s")
+    assert [(track.kind, track.stretches) for track in video_page(heard, LONG).tracks] == [
+        ("speech", (Stretch(40.0, 60.0, "empty"),))
+    ]
+
+
 def test_coverage_of_many_videos_joins_lines_and_names_what_is_left_out(
     catalog: Catalog, monkeypatch
 ) -> None:
@@ -244,7 +271,7 @@ def test_coverage_of_many_videos_joins_lines_and_names_what_is_left_out(
     assert cells["label"].unique().to_list() == [f"{LONG} and 1 more"]
     assert cells["share"].to_list() == [round(40 / 50, 4), round(20 / 30, 4)]
     assert chart.to_dict()["title"]["subtitle"] == (
-        "2 videos, in parts of 0:30; a line stands for up to 2 videos; 1 without a timeline left out"
+        "2 videos, in parts of 0:30; a line stands for up to 2 videos; 1 without a timeline, or anything to see, left out"
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
+import os
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -59,6 +61,23 @@ def test_another_file_is_left_alone(evicat, tmp_path) -> None:
     assert code == 2
     assert "exists and is not a report page" in told
     assert path.read_text() == "<title>mine</title>"
+
+
+def test_a_pipe_is_not_waited_for(evicat, tmp_path) -> None:
+    os.mkfifo(tmp_path / "page.html")
+    code, told = evicat("report", OTHER, "-o", tmp_path / "page.html", "--no-pictures")
+    assert (code, "is not a report page" in told) == (2, True)
+
+
+def test_a_full_disk_is_told_and_keeps_no_half_page(evicat, tmp_path, monkeypatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("evicat.storage.files.os.fsync", full)
+    code, told = evicat("report", OTHER, "-o", tmp_path / "page.html", "--no-pictures")
+    assert code == 2
+    assert f"{tmp_path / 'page.html'} cannot be written: No space left on device" in told
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,12 @@ class TestGoldFile:
         file.write_text('{"video": "a.mp4", "start_s": 1, "end_s": 2.5, "text": "a cat"}\n\n')
         assert read_gold(file) == [Gold(video="a.mp4", start_s=1, end_s=2.5, text="a cat")]
 
+    def test_may_begin_with_a_mark_and_hold_other_line_ends(self, tmp_path):
+        file = tmp_path / "gold.jsonl"
+        line = '{"video": "a.mp4", "start_s": 1, "end_s": 2.5, "text": "a\u2028cat\x85"}'
+        file.write_bytes(f"{line}\r\n{line}\r\n".encode("utf-8-sig"))
+        assert [each.text for each in read_gold(file)] == ["a\u2028cat\x85"] * 2
+
     @pytest.mark.parametrize(
         ("line", "says"),
         [

@@ -145,6 +145,15 @@ def test_a_folder_with_something_in_it_is_not_written_to(catalog, tmp_path):
         export(catalog, tmp_path, "parquet")
 
 
+def test_the_folder_that_one_is_in_is_not_replaced(shelf, tmp_path, monkeypatch):
+    shelf.write("a.mp4", SPEECH, [(0, 1, "hello")])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match="is the current folder"):
+        export(shelf.catalog, ".", "csv")
+    assert export(shelf.catalog, "out", "csv").files == 1
+
+
 def test_odd_texts_stay_in_their_cues(shelf, tmp_path):
     texts = ["[V4+ Styles]", "{1}{2}x", "WEBVTT", "42", "1 00:00:01,000 00:00:02,000", "A &lt; B & C"]
     rows = [(at, at + 1, text, {"speaker": "A\n\nB --> {c}"}) for at, text in enumerate(texts)]

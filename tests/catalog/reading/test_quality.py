@@ -5,9 +5,12 @@ import pytest
 from evicat.catalog.measures.dialogue import DIALOGUE_SCHEMA
 from evicat.catalog.measures.entries import RECORDS
 from evicat.catalog.quality import CARD_SCHEMA, MEASURES, Bound, quality
+from evicat.schemas.asset import Asset
 from evicat.schemas.entry import KINDS, FrameRef
 from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
+from evicat.schemas.span import US
+from evicat.storage.store import Store
 
 LOCAL = Producer(kind="local", scale="local-10s", component="words", version=1)
 NARRATIVE = Producer(kind="narrative", scale="narrative-30s", component="tales", version=1)
@@ -151,6 +154,25 @@ def test_a_card_may_be_of_one_video_and_is_the_same_again(shelf):
     assert shelf.catalog.quality(seed=3).equals(shelf.catalog.quality(seed=3))
 
 
+def test_the_share_that_is_spoken_is_of_the_videos_that_the_card_is_of(shelf):
+    for video, said_s, length_s in (("a.mp4", 5, 10), ("b.mp4", 9, 90)):
+        shelf.write(video, SPEECH, [(0, said_s, "hello there")])
+        name = shelf.asset_id(video)
+        asset = Asset(
+            asset_id=name,
+            source_id=name,
+            size_bytes=1,
+            container="wav",
+            duration_us=length_s * US,
+            origin_us=0,
+            video=None,
+        )
+        with Store.connect(shelf.uri, write=True) as store:
+            store.add_asset(asset)
+    assert measured(shelf)["spoken_share"] == pytest.approx(14 / 100)
+    assert measured(shelf, video="a.mp4")["spoken_share"] == pytest.approx(5 / 10)
+
+
 def test_every_measure_that_is_made_is_documented(shelf):
     shelf.write("a.mp4", LOCAL, rows(TEXTS))
     shelf.write("a.mp4", SPEECH, [(0, 2, "hello there")])
@@ -166,7 +188,9 @@ class TestBounds:
         assert Bound.parse("words_median=5").broken(card).is_empty()
         assert len(Bound.parse("words_median=50").broken(card)) == 1
 
-    @pytest.mark.parametrize("text", ["failed_share", "failed_share=", "failed_share=much"])
+    @pytest.mark.parametrize(
+        "text", ["failed_share", "failed_share=", "failed_share=much", "failed_share=nan"]
+    )
     def test_what_is_none_is_told(self, text):
         with pytest.raises(UsageError, match="not a bound"):
             Bound.parse(text)

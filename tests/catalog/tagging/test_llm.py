@@ -12,6 +12,7 @@ import pytest
 
 from evicat.catalog.audit import audit
 from evicat.catalog.llm import TextModel
+from evicat.catalog.tagging.fields import FieldTagger
 from evicat.catalog.tagging.llm import LlmTagger
 from evicat.schemas.errors import EngineDownError
 from evicat.schemas.recipe import ModelProfile, Profile, TextModelOptions
@@ -120,6 +121,19 @@ def test_it_stops_at_a_limit_of_calls_and_goes_on(library: Library, tmp_path: Pa
         rest = library.tag(made, PLACES)
         assert (rest.calls, rest.stopped) == (4, "")
         assert library.left(made, PLACES) == 0
+
+
+def test_what_stopped_half_way_does_not_take_the_place_of_what_is_whole(
+    library: Library, tmp_path: Path
+) -> None:
+    library.tag(FieldTagger(), ONE)
+    before = library.factors()
+    with tagger(tmp_path, *RULES) as made:
+        assert library.tag(made, ONE, max_calls=1).stopped
+        assert library.factors() == before
+        library.tag(made, ONE)
+    assert library.catalog.tags(factor="place:kitchen")["tagger"].unique().to_list() == ["llm"]
+    assert audit(library.reader).holds
 
 
 def test_what_was_answered_is_kept_where_the_engine_goes_down(library: Library, tmp_path: Path) -> None:
