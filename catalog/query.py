@@ -515,10 +515,10 @@ class Catalog:
     def factor_counts(
         self, by: reading_tags.By = "factor", *, bin_seconds: float = 60.0, **filters_: Any
     ) -> pl.DataFrame:
-        """Entries that carry each factor, and their seconds: in all, by ``video``, or by ``time``.
+        """Entries that carry each factor, and the seconds they cover: in all, by ``video``, or by ``time``.
 
-        By ``time``: an entry counts in the bin of its video in which it begins. The filters are those of
-        :meth:`entries`.
+        Seconds that several of them cover count once. By ``time``: an entry counts, with all its seconds, in
+        the bin of its video in which it begins. The filters are those of :meth:`entries`.
         """
         return reading_tags.counts(self._shown, self._shown.where(**filters_), by, bin_seconds)
 

@@ -957,7 +957,7 @@ def _open(uri: str, profile: str | None = None, at: str | None = None, view: str
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    return Console(stderr=stderr, emoji=False)
 
 
 def _escape(text: str) -> str:

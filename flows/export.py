@@ -48,7 +48,7 @@ def run_export(
         per_factor=per_factor,
     )
     done = export(catalog, destination, form, choice, vectors=vectors, media_roots=media_roots)
-    console = Console()
+    console = Console(emoji=False)
     console.print(escape(done.headline()), soft_wrap=True)
     for problem in done.problems[:MOST_PROBLEMS]:
         console.print(f"[red]failed[/] {escape(problem)}", soft_wrap=True)

@@ -103,7 +103,7 @@ def score(
         tables_quality.card(console, card, every=every)
         tables_quality.dialogue(console, catalog.dialogue(video))
         _print_behind(console, report)
-    stderr = Console(stderr=True)
+    stderr = Console(stderr=True, emoji=False)
     for note in dict.fromkeys(report.notes):
         stderr.print(escape(note), soft_wrap=True, highlight=False)
     return _keeps(stderr, card, limits)
@@ -140,7 +140,7 @@ def _measured(catalog: Catalog, video: str | None, wanted: Wanted, seed: int) ->
             _describe(report, catalog, kit, wanted, video, share, seed)
     report.cards.insert(0, quality(catalog, video, seed=seed))
     if wanted.motion:
-        with Console(stderr=True).status("") as status:
+        with Console(stderr=True, emoji=False).status("") as status:
             looked = against_motion(
                 catalog,
                 video,
@@ -177,7 +177,7 @@ def _describe(
     only_seen = wanted.redescribe is None
     sample = draw(catalog, kit, share=share, seed=seed, video=video, most=most, with_frames=only_seen)
     report.notes += sample.notes
-    stderr = Console(stderr=True)
+    stderr = Console(stderr=True, emoji=False)
     cost = escape(sample.cost(wanted.runs))
     stderr.print(f"Describing again: at most {cost}.", soft_wrap=True, highlight=False)
     with stderr.status("Describing again"):

@@ -19,7 +19,7 @@ def list_(context: typer.Context) -> None:
     from evicat.catalog.recipes import shipped
     from evicat.flows import tables
 
-    tables.recipes(Console(), shipped())
+    tables.recipes(Console(emoji=False), shipped())
 
 
 @recipes_app.command()

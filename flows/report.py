@@ -26,7 +26,9 @@ def report_video(
     write_report(path, made.html)
     size = size_words(path.stat().st_size)
     what = f"{len(made.page.entries)} entries and {made.pictures} pictures of {made.page.video}"
-    Console().print(escape(f"{what} are in {path} ({size}); open it in a browser."), soft_wrap=True)
+    Console(emoji=False).print(
+        escape(f"{what} are in {path} ({size}); open it in a browser."), soft_wrap=True
+    )
     _tell(made.page.video, made.problem)
     return not made.problem
 
@@ -36,7 +38,7 @@ def report_library(catalog: Catalog, output: str, *, pictures: bool, media_roots
     if output.lower().endswith(_PAGES):
         path = _page(output)
         write_report(path, library_report(catalog))
-        Console().print(escape(f"All videos are in {path}; open it in a browser."), soft_wrap=True)
+        Console(emoji=False).print(escape(f"All videos are in {path}; open it in a browser."), soft_wrap=True)
         return True
     folder = Path(output).expanduser().absolute()
     if folder.exists() and not folder.is_dir():
@@ -51,7 +53,7 @@ def report_library(catalog: Catalog, output: str, *, pictures: bool, media_roots
         is_whole = is_whole and not made.problem
     write_report(folder / "index.html", library_report(catalog, names))
     told = f"{len(names)} pages of videos are in {folder}; open {folder / 'index.html'} in a browser."
-    Console().print(escape(told), soft_wrap=True)
+    Console(emoji=False).print(escape(told), soft_wrap=True)
     return is_whole
 
 
@@ -64,4 +66,4 @@ def _page(output: str) -> Path:
 def _tell(video: str, problem: str) -> None:
     if problem:
         text = f"[red]failed[/] {escape(f'{video}: {problem}; the page says so in place of pictures')}"
-        Console(stderr=True).print(text, soft_wrap=True)
+        Console(stderr=True, emoji=False).print(text, soft_wrap=True)

@@ -53,9 +53,9 @@ def list_(catalog: CatalogOption, as_json: JsonOption = False) -> None:
         for snapshot in found:
             typer.echo(snapshot.model_dump_json())
     else:
-        tables_snapshots.snapshots(Console(), found)
+        tables_snapshots.snapshots(Console(emoji=False), found)
     for error in errors[:-1]:
-        tables_snapshots.broken(Console(stderr=True), error)
+        tables_snapshots.broken(Console(stderr=True, emoji=False), error)
     if errors:
         raise errors[-1]
 
@@ -84,7 +84,7 @@ def show(
     if as_json:
         typer.echo(snapshot.model_dump_json())
         return
-    tables_snapshots.snapshot(Console(), snapshot)
+    tables_snapshots.snapshot(Console(emoji=False), snapshot)
     if check:
         typer.echo("checked: rows and content hash are those of the manifest")
 

@@ -84,7 +84,7 @@ def tag(console: Console, order: Order, *, plan: bool, as_json: bool) -> bool:
             if plan:
                 _tell(console, as_json, work, None)
                 return True
-            with counted(Console(stderr=True), work.pairs) as tell:
+            with counted(Console(stderr=True, emoji=False), work.pairs) as tell:
                 done = run(store, work, max_calls=order.max_calls, tell=tell)
     _tell(console, as_json, work, done)
     return not done.failed and not done.stopped

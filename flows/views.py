@@ -43,7 +43,7 @@ def list_views(catalog: CatalogOption, at: AtOption = None, as_json: JsonOption 
 
     from evicat.flows.tables_views import views
 
-    views(Console(), rows)
+    views(Console(emoji=False), rows)
 
 
 @views_app.command("set")

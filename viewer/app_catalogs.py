@@ -17,7 +17,7 @@ from evicat.catalog.embedders.base import Embedder
 from evicat.catalog.query import Catalog
 from evicat.schemas.errors import IntegrityError, UsageError
 from evicat.schemas.recipe import Profile
-from evicat.storage.layout import Layout
+from evicat.storage.layout import SCHEMA, Layout
 from evicat.storage.snapshots import Snapshot, readable_snapshots
 from evicat.viewer.library_page import Library
 
@@ -109,6 +109,7 @@ class Catalogs:
         stamp = self._stamp(Place("any", None))
         if stamp != self._snapshots[0]:
             found, _ = readable_snapshots(self.layout)
+            found = [each for each in found if each.catalog_schema == SCHEMA]
             self._snapshots = stamp, sorted(found, key=lambda each: each.created, reverse=True)
         return self._snapshots[1]
 

@@ -102,7 +102,7 @@ def _why(stretch: Stretch) -> tuple[str, str, str]:
 def made_tracks(
     catalog: Catalog, asset_id: str, makers: Sequence[Maker], duration_s: float
 ) -> tuple[Track, ...]:
-    """One track for each producer of entries that the view shows; where nothing is seen, of those that hear."""
+    """One track for each producer of entries that the view shows, without those that would need a picture."""
     asset = catalog.asset(asset_id)
     is_blind = asset is not None and asset.video is None
     windows: dict[str, list[dict[str, Any]]] = {}

@@ -43,7 +43,7 @@ def coverage(
 
     Raises:
         UnknownNameError: no such outcome, or the view has no such scale.
-        UsageError: there is no video with a timeline, and a picture where the scale needs one.
+        UsageError: there is no video with a timeline, or none with a picture for this scale.
         MissingExtraError: altair is not installed.
     """
     alt = style.load_altair()
@@ -54,9 +54,7 @@ def coverage(
     made_by = _made_by(catalog, scale)
     named = style.one_name_each(catalog)
     timed = _due(catalog, named.filter(pl.col("duration_s") > 0), made_by)
-    style.need_rows(
-        timed, "no video of this catalog has a timeline (and a picture, where the scale needs one)"
-    )
+    style.need_rows(timed, "no video of this catalog has a timeline, or nothing to see for this scale")
     lines = _lines(timed)
     step_s = style.step_for(max(lines["duration_s"].to_list()), PARTS)
     cells = _cells(_windows(catalog, made_by), lines, step_s)
@@ -82,7 +80,7 @@ def _made_by(catalog: Catalog, scale: str | None) -> list[str]:
 
 
 def _due(catalog: Catalog, timed: pl.DataFrame, made_by: list[str]) -> pl.DataFrame:
-    """With ``due``, how many of the producers have an asset to cover: those that see none without a picture."""
+    """With ``due``: of how many producers each has to be covered, with no picture not of those that see."""
     rows = catalog.producers().filter(pl.col("producer_id").is_in(made_by)).to_dicts()
     seeing = sum("frames" in producer_from_row(row).options for row in rows)
     blind = catalog.videos().filter(pl.col("width").is_null())["asset_id"].to_list()
@@ -141,7 +139,7 @@ def _subtitle(named: pl.DataFrame, timed: pl.DataFrame, lines: pl.DataFrame, ste
     if (most := max(lines["videos"].to_list())) > 1:
         said.append(f"a line stands for up to {most} videos")
     if left_out := len(named) - len(timed):
-        said.append(f"{left_out} without a timeline, or anything to see, left out")
+        said.append(f"{left_out} with no timeline or picture left out")
     return "; ".join(said)
 
 

@@ -44,7 +44,7 @@ class Exported:
     folder: Path
     form: str
     rows: dict[str, int] = field(default_factory=dict)
-    """By split."""
+    """By split; 0 where no source fell into one."""
     files: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     """Entries that were chosen and not wanted: ``flagged``, ``partial``."""
@@ -76,16 +76,18 @@ def export(
 
     Raises:
         UnknownNameError: no such format, or a name in the choice.
-        UsageError: the destination holds something, vectors are asked for with a format that has none, or
-            nothing was chosen.
+        UsageError: the destination holds something, vectors or splits are asked for with a format that has
+            none, or nothing was chosen.
         IntegrityError: the files do not hold as many entries as were chosen.
     """
     if form not in FORMATS:
         raise UnknownNameError("format", form, list(FORMATS))
     if vectors and form not in ("parquet", "jsonl"):
         raise UsageError(f"vectors go with parquet or jsonl, not with {form}")
-    target = _free_folder(destination)
     choice = choice or Choice()
+    if choice.shares and form in ("srt", "vtt", "csv"):
+        raise UsageError(f"splits go with parquet, jsonl or webdataset: {form} has a file a video and kind")
+    target = _free_folder(destination)
     chosen = choose(catalog, choice)
     if chosen.rows.is_empty():
         left = sum(chosen.left_out.values())
@@ -95,7 +97,7 @@ def export(
     folder = _folder_beside(target)
     try:
         done = _write(catalog, chosen.rows, folder, form, vectors, media_roots)
-        done.left_out = chosen.left_out
+        done.left_out, done.rows = chosen.left_out, dict.fromkeys(choice.shares, 0) | done.rows
         _write_manifest(folder, catalog, form, choice, done)
         folder.chmod(0o755)
         if target.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import polars as pl
@@ -47,22 +48,28 @@ def tags(
 
 
 def counts(shown: Shown, where: Where, by: By, bin_s: float) -> pl.DataFrame:
-    """How many entries carry each factor, and how many seconds of video these cover in all.
+    """How many entries carry each factor, and how many seconds of video these cover; what overlaps, once.
 
     Raises:
         UnknownNameError: there is no such way to count.
-        UsageError: a bin without length.
+        UsageError: a bin without length, or without end.
     """
     if by not in COUNT_SCHEMAS:
         raise UnknownNameError("way to count by", by, list(COUNT_SCHEMAS))
     bin_s = seconds("bin_seconds", bin_s)
-    if not bin_s:
-        raise UsageError("bin_seconds must be above 0")
+    if not 0 < bin_s < math.inf:
+        raise UsageError("bin_seconds must be above 0 and finite")
     begin = (pl.col("start_s") / bin_s).floor() * bin_s
     found = carried(shown, where).with_columns(begin.alias("bin_s"))
     keys = {"factor": [], "video": ["asset_id"], "time": ["asset_id", "bin_s"]}[by]
-    counted = found.group_by("factor", *keys).agg(
-        pl.len().alias("entries"), (pl.col("end_s") - pl.col("start_s")).sum().alias("seconds")
+    one = ["factor", "asset_id", *keys[1:]]
+    reached = pl.col("end_s").cum_max().shift(1).over(one)
+    more = (pl.col("end_s") - pl.max_horizontal("start_s", reached)).clip(0.0)
+    counted = (
+        found.sort("start_s", "entry_id")
+        .with_columns(more.alias("seconds"))
+        .group_by("factor", *keys)
+        .agg(pl.len().alias("entries"), pl.sum("seconds"))
     )
     schema = COUNT_SCHEMAS[by]
     if keys:

@@ -109,7 +109,7 @@ def calibrate(tagger: EmbeddingTagger, known: Labelled) -> list[Measured]:
             only = "yes" if labels[0] else "no"
             raise UsageError(
                 f"all {len(labels)} labels of {factor.id} say {only}: a threshold needs some of both; "
-                f"label more with: evicat tag --label {factor.id.partition(':')[0]} --factor {factor.id}"
+                f"label more of this factor: --label with --factor {factor.id}"
             )
         scores = np.nan_to_num(likeness[places, number].astype(np.float64), nan=-1.0)
         truth = np.array(labels)

@@ -8,6 +8,7 @@ and factor the last counts.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,9 @@ def read_labels(path: str | Path, *, may_be_new: bool = False) -> dict[tuple[str
     if may_be_new and not file.exists():
         return {}
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").split(
+            "\n"
+        )  # texts may hold what splitlines takes for an end
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"labels {file} cannot be read: {error}") from None
     found: dict[tuple[str, str], bool | None] = {}
@@ -89,8 +92,10 @@ def append_label(path: str | Path, label: Label, **shown: Any) -> None:
     """Add one line, which is on the disk when this returns; ``shown``: what people want to see beside it."""
     file = Path(path).expanduser()
     line = canonical_json(label.model_dump() | shown) + "\n"
-    with file.open("a", encoding="utf-8") as stream:
-        stream.write(line)
+    with file.open("ab+") as stream:
+        if stream.tell() and (stream.seek(-1, os.SEEK_END), stream.read(1))[1] != b"\n":
+            line = "\n" + line  # somebody's hand ended the file without one
+        stream.write(line.encode())
 
 
 def labelled(

@@ -62,6 +62,15 @@ def test_a_plan_a_run_and_nothing_left(evicat, catalog: Path, words: Path) -> No
     assert [each["factor"] for each in told["factors"]] == ["place:kitchen", "place:street"]
 
 
+def test_what_looks_like_the_name_of_an_emoji_is_printed_as_it_stands(
+    evicat, catalog: Path, words: Path
+) -> None:
+    words.write_text(
+        WORDS.format(version=1).replace("place:street", "place:book").replace('["street"]', "[]")
+    )
+    assert "place:book: without words" in evicat("tag", "--vocabulary", words, "--catalog", catalog).err
+
+
 def test_what_was_tagged_is_searched_exported_listed_and_proved(
     evicat, catalog: Path, words: Path, tmp_path: Path
 ) -> None:

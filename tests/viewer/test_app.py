@@ -424,6 +424,18 @@ def test_a_viewer_follows_the_head_and_keeps_to_a_snapshot_that_was_chosen(
     assert "newcomer.mp4" in ask(viewer, "/?at=before").text
 
 
+def test_a_snapshot_of_another_catalog_schema_is_not_offered(serve, gallery, tmp_path: Path) -> None:
+    uri = copied(gallery, tmp_path, gallery.media)
+    for name in ("former", "ours"):
+        create_snapshot(uri, name, note="")
+    manifest = Path(uri) / "snapshots" / "former.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"catalog_schema": 2}))
+    viewer = serve(uri)
+    assert '<option value="ours"' in ask(viewer, "/").text
+    assert "former" not in ask(viewer, "/").text
+    assert "catalog schema 2" in ask(viewer, "/?at=former").text
+
+
 def test_nothing_is_written(viewer, gallery) -> None:
     def state() -> list[tuple[str, int, int]]:
         found = sorted([*Path(gallery.uri).rglob("*"), *gallery.media.rglob("*")])

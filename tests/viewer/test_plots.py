@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import hashlib
 import json
 
@@ -242,7 +241,7 @@ def test_what_has_no_picture_is_not_due_to_who_looks_at_frames(tmp_path) -> None
     with Store.connect(tmp_path / "heard.catalog", write=True, create=True) as store:
         store.add_root(Root(root_id="r", kind="folder", location="/media"))
         store.add_name(VideoName("r", LONG, asset_id(LONG), LONG, FileStamp(1, 2, 3, 4)))
-        store.add_asset(dataclasses.replace(asset(LONG, 60), video=None))
+        store.add_asset(asset(LONG, 60).model_copy(update={"video": None}))
         store.add_producer(looks)
         store.add_producer(SPEECH)
         write(store, LONG, SPEECH, [(0, 40, DONE, (5, 7, "a word")), (40, 60, EMPTY)])
@@ -254,7 +253,7 @@ def test_what_has_no_picture_is_not_due_to_who_looks_at_frames(tmp_path) -> None
     heard = Catalog.open(tmp_path / "heard.catalog")
     (cells,) = rows_of(plots.coverage(heard), "share")
     assert cells["share"].unique().to_list() == [1.0]
-    with pytest.raises(UsageError, match="a picture, where the scale needs one"):
+    with pytest.raises(UsageError, match="nothing to see for this scale"):
         plots.coverage(heard, scale="local-10s")
     assert [(track.kind, track.stretches) for track in video_page(heard, LONG).tracks] == [
         ("speech", (Stretch(40.0, 60.0, "empty"),))
@@ -271,7 +270,7 @@ def test_coverage_of_many_videos_joins_lines_and_names_what_is_left_out(
     assert cells["label"].unique().to_list() == [f"{LONG} and 1 more"]
     assert cells["share"].to_list() == [round(40 / 50, 4), round(20 / 30, 4)]
     assert chart.to_dict()["title"]["subtitle"] == (
-        "2 videos, in parts of 0:30; a line stands for up to 2 videos; 1 without a timeline, or anything to see, left out"
+        "2 videos, in parts of 0:30; a line stands for up to 2 videos; 1 with no timeline or picture left out"
     )
 
 

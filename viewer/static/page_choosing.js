@@ -48,8 +48,9 @@ export function choose(index, { seek = true, focus = false, block = "nearest", w
   placeCursor();
 }
 
-export function showHint() {
-  const text = entries.length ? "Choose an entry: its frames, record, and what it rests on are shown here." : "Nothing is written about this video.";
+const HINT = entries.length ? "Choose an entry: its frames, record, and what it rests on are shown here." : "Nothing is written about this video.";
+
+export function showHint(text = HINT) {
   dom.details.replaceChildren(make("p", { className: "hint", textContent: text }));
 }
 
@@ -101,8 +102,10 @@ export function changeTrack(step) {
 export function followAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const asked = given.has("e") || given.has("t") ? given : new URLSearchParams(location.search);
-  const index = byId.get(asked.get("e") ?? "");
+  const named = asked.get("e") ?? "";
+  const index = byId.get(named);
   if (index !== undefined) return reveal(index);
+  if (named) showHint(`This link leads to the entry ${named}, which is not shown at this head and through this view.`);
   const seconds = asked.has("t") ? readTime(asked.get("t")) : null;
   return seconds === null ? undefined : goTo(seconds, { write: false });
 }

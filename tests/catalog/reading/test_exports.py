@@ -145,6 +145,15 @@ def test_a_folder_with_something_in_it_is_not_written_to(catalog, tmp_path):
         export(catalog, tmp_path, "parquet")
 
 
+def test_a_split_that_nothing_fell_into_is_told(shelf, tmp_path):
+    shelf.write("a.mp4", SPEECH, [(0, 1, "hello")])
+    done = export(shelf.catalog, tmp_path / "out", "jsonl", Choice(shares={"train": 0.5, "test": 0.5}))
+    assert sorted(done.rows.values()) == [0, 1]
+    assert json.loads((tmp_path / "out" / "export.json").read_text())["rows"] == done.rows
+    with pytest.raises(UsageError, match="splits go with parquet, jsonl or webdataset"):
+        export(shelf.catalog, tmp_path / "srt", "srt", Choice(shares={"train": 0.5, "test": 0.5}))
+
+
 def test_the_folder_that_one_is_in_is_not_replaced(shelf, tmp_path, monkeypatch):
     shelf.write("a.mp4", SPEECH, [(0, 1, "hello")])
     (tmp_path / "here").mkdir()

@@ -98,6 +98,14 @@ def test_labels_of_one_class_are_refused(library: Library, tmp_path: Path) -> No
         calibrate(likeness(), labelled(library.reader, read_labels(path), PLACES.filled))
 
 
+def test_labels_are_read_again_whatever_their_texts_hold_and_however_the_file_ends(tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text('{"entry_id": "a", "factor": "place:kitchen", "label": false}')
+    said = Label(entry_id="b", factor="place:kitchen", label=True)
+    append_label(path, said, text="one\u2028two\x85three\x0cfour")
+    assert read_labels(path) == {("a", "place:kitchen"): False, ("b", "place:kitchen"): True}
+
+
 def test_labels_of_entries_and_factors_that_are_not_there(library: Library, tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     append_label(path, Label(entry_id="gone.entry", factor="place:kitchen", label=True))

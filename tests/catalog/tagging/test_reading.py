@@ -8,7 +8,7 @@ from evicat.catalog.reading.columns import COUNT_SCHEMAS, TAG_SCHEMA, TOGETHER_S
 from evicat.catalog.tagging.fields import FieldTagger
 from evicat.schemas.errors import UnknownNameError, UsageError
 
-from .library import KITCHEN, PLACES, STREET, Library, factor, vocabulary
+from .library import KITCHEN, PLACES, SPEECH, STREET, Library, factor, vocabulary
 
 FIELDS = FieldTagger()
 
@@ -85,6 +85,16 @@ def test_counts(tagged: Library) -> None:
         catalog.factor_counts("day")
     with pytest.raises(UsageError, match="bin_seconds must be above 0"):
         catalog.factor_counts("time", bin_seconds=0)
+    with pytest.raises(UsageError, match="bin_seconds must be above 0 and finite"):
+        catalog.factor_counts("time", bin_seconds=float("inf"))
+
+
+def test_a_second_that_several_entries_cover_counts_once(tagged: Library) -> None:
+    tagged.write("a.mp4", ["A kitchen, said."], producer=SPEECH)
+    tagged.tag(FIELDS, PLACES)
+    by_video = tagged.catalog.factor_counts("video").filter(factor="place:kitchen").drop("asset_id")
+    assert by_video.rows() == [("a.mp4", "place:kitchen", 3, 20.0), ("b.mp4", "place:kitchen", 1, 10.0)]
+    assert ("place:kitchen", 4, 30.0) in tagged.catalog.factor_counts().rows()
 
 
 def test_what_comes_together(tagged: Library) -> None:
