@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import uvicorn
 from rich.console import Console
@@ -57,10 +58,13 @@ def serve(
         if not is_local:
             console.print(f"[yellow]note[/] whoever reaches {escape(host)} can read it all, and its videos")
         console.print("Ctrl-C ends it.")
-        threading.Thread(target=catalogs.warm, name="warm").start()
+        warming = threading.Thread(target=catalogs.warm, name="warm", daemon=True)
+        warming.start()
         try:
             server.run(sockets=[listening])
         except KeyboardInterrupt:
+            with suppress(KeyboardInterrupt):
+                warming.join()  # what it imports breaks if the interpreter ends meanwhile
             console.print("Ended.")
 
 

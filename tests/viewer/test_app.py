@@ -18,7 +18,8 @@ import pytest
 from evicat.catalog import Catalog
 from evicat.schemas.errors import UnknownNameError
 from evicat.schemas.naming import FileStamp, Root, VideoName
-from evicat.storage.snapshots import create_snapshot, delete_snapshot
+from evicat.storage.layout import SCHEMA, Layout
+from evicat.storage.snapshots import create_snapshot, delete_snapshot, find_snapshot, write_manifest
 from evicat.storage.store import Store
 from evicat.viewer import app_pages, app_search, serve_files, serve_pictures
 from evicat.viewer.app_compare import Said, marked
@@ -428,12 +429,13 @@ def test_a_snapshot_of_another_catalog_schema_is_not_offered(serve, gallery, tmp
     uri = copied(gallery, tmp_path, gallery.media)
     for name in ("former", "ours"):
         create_snapshot(uri, name, note="")
-    manifest = Path(uri) / "snapshots" / "former.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"catalog_schema": 2}))
+    layout = Layout.of(uri)
+    former = find_snapshot(layout, "former").model_copy(update={"catalog_schema": SCHEMA - 1})
+    write_manifest(layout, former)
     viewer = serve(uri)
     assert '<option value="ours"' in ask(viewer, "/").text
     assert "former" not in ask(viewer, "/").text
-    assert "catalog schema 2" in ask(viewer, "/?at=former").text
+    assert "has catalog schema" in ask(viewer, "/?at=former").text
 
 
 def test_nothing_is_written(viewer, gallery) -> None:

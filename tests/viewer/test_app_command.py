@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -15,6 +17,7 @@ from evicat.flows.view import serve
 from evicat.schemas.errors import UsageError
 from evicat.viewer.app_catalogs import Place
 
+from ..catalog.tagging.library import Library
 from .app_serving import ask
 
 VIEW = [sys.executable, "-m", "evicat.flows.cli", "view"]
@@ -40,6 +43,20 @@ def test_it_prints_its_address_serves_and_ends_with_an_interrupt(gallery) -> Non
     assert running.returncode == 0
     assert "Ended." in told
     assert complaints == ""
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_the_text_model_loads_ends_it_without_complaints(tmp_path: Path) -> None:
+    library = Library(tmp_path / "catalog")
+    library.write_with_packaged_vectors("a.mp4", ["A kitchen."])
+    command = [*VIEW, "--catalog", str(library.path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert "http://127.0.0.1:" in running.stdout.readline()
+        time.sleep(1)
+        running.send_signal(signal.SIGINT)
+        told, complaints = running.communicate(timeout=60)
+    assert (running.returncode, complaints) == (0, "")
+    assert "Ended." in told
 
 
 def test_a_port_in_use_is_told(gallery) -> None:

@@ -93,7 +93,7 @@ def test_a_threshold_is_measured_on_what_it_was_not_chosen_by(library: Library, 
 def test_labels_of_one_class_are_refused(library: Library, tmp_path: Path) -> None:
     path = label_all(library, tmp_path / "l.jsonl", word="")
     with pytest.raises(
-        UsageError, match=r"all 6 labels of place:kitchen say yes: .*evicat tag --label place"
+        UsageError, match=r"all 6 labels of place:kitchen say yes: .*label with --factor place:kitchen"
     ):
         calibrate(likeness(), labelled(library.reader, read_labels(path), PLACES.filled))
 
