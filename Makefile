@@ -31,7 +31,7 @@ test: $(STAMPS)/venv  ## Run the whole test suite, in two processes
 check: $(STAMPS)/venv  ## Lint, formatting, strict types, import direction
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p evicat.schemas -p evicat.storage -p evicat.catalog -p evicat.viewer -p evicat.flows
+	$(BIN)/mypy -p evicat.schemas -p evicat.storage -p evicat.catalog -p evicat.readers -p evicat.viewer -p evicat.flows
 	$(BIN)/mypy demo bench docs/generate.py
 	$(BIN)/lint-imports
 

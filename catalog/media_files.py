@@ -16,6 +16,7 @@ from evicat.catalog.media.identity import hash_file
 from evicat.schemas.asset import Asset, clip_asset_id
 from evicat.schemas.errors import UnreadableMediaError, UsageError
 from evicat.schemas.naming import FileStamp, Root, VideoName
+from evicat.schemas.places import expanded
 
 
 class MediaFiles:
@@ -32,7 +33,7 @@ class MediaFiles:
         self._names: dict[str, list[VideoName]] = defaultdict(list)
         for name in names:
             self._names[name.asset_id].append(name)
-        self._folders = [Path(folder).expanduser().absolute() for folder in media_roots]
+        self._folders = [expanded(folder).absolute() for folder in media_roots]
         for folder in self._folders:
             if not folder.is_dir():
                 raise UsageError(f"media root {folder} is not a folder")

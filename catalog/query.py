@@ -37,6 +37,7 @@ from evicat.catalog.reading.shown import Shown
 from evicat.catalog.reading.views import View, matched_removal, named_view
 from evicat.schemas.asset import Asset
 from evicat.schemas.errors import CatalogError, UnknownNameError, UsageError
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import Profile
 from evicat.schemas.span import US, Span
 from evicat.storage.reader import Reader
@@ -595,7 +596,7 @@ class Catalog:
             AssetError: the file was not found, or cannot be decoded.
         """
         asset_id, span, _ = self._stretch(of, between)
-        return self._media.clip(asset_id, span, Path(path).expanduser().absolute(), media_roots)
+        return self._media.clip(asset_id, span, expanded(path).absolute(), media_roots)
 
     def _stretch(self, of: str, between: Between | None) -> tuple[str, Span, dict[str, Any] | None]:
         """The asset and span that an entry, or a video and a span, mean; and the entry."""

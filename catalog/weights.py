@@ -23,6 +23,7 @@ from evicat.catalog.digests import FORMATS, Formats, folder_digest
 from evicat.catalog.hub import snapshot
 from evicat.schemas.errors import IntegrityError, MissingExtraError, UnknownNameError, UsageError
 from evicat.schemas.identity import ModelRef
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import NamedModel, Profile
 
 _PREFIX = "packaged:"
@@ -198,7 +199,7 @@ def _folder(name: str, packaged: Packaged | None, profile: Profile) -> Path | No
 
 
 def _existing(path: str, what: str) -> Path:
-    folder = Path(path).expanduser()
+    folder = expanded(path)
     if not folder.is_dir():
         state = "is not a folder" if folder.exists() else "does not exist"
         raise UsageError(f"{what} is {path!r}, which {state}; give the folder that holds the weights")
@@ -218,7 +219,7 @@ def checkpoint(name: str, profile: Profile) -> Path | None:
     mapped = profile.models.get(name)
     if mapped is None and not is_path(name):
         return None
-    path = Path(mapped or name).expanduser()
+    path = expanded(mapped or name)
     if not path.is_file():
         what = f"models.{name} of the profile" if mapped else "the recipe's model"
         state = "is no file" if path.exists() else "does not exist"

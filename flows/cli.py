@@ -28,6 +28,7 @@ from evicat.flows.options import (
 )
 from evicat.flows.recipes import recipes_app
 from evicat.flows.snapshots import snapshot_app
+from evicat.flows.trace import trace_app
 from evicat.flows.views import views_app
 from evicat.schemas.errors import EvicatError, UnknownNameError, UsageError
 from evicat.schemas.span import Span
@@ -73,6 +74,7 @@ EVICAT_CATALOG stands in for --catalog.""",
 app.add_typer(snapshot_app, name="snapshot")
 app.add_typer(recipes_app, name="recipes")
 app.add_typer(views_app, name="views")
+app.add_typer(trace_app, name="trace")
 
 
 @app.command()
@@ -513,14 +515,18 @@ def quality(
 
     This finds what is broken, not what is wrong. No model is asked, unless --redescribe or --blank have the
     model of the recipe describe windows once more; what that takes is said first. Nothing is written.
+    Exit code 3 where a video that was to be read for this could not be; a broken gate comes first.
     """
     _check_catalog(catalog)
     from evicat.flows.quality import Wanted, score
 
     wanted = Wanted(redescribe, blank, recipe, profile, max_calls, motion, gold, media_root or ())
     opened = _open(catalog, profile, at, view)
-    if not score(_console(), opened, video, gate or [], wanted, seed=seed, as_json=as_json, every=every):
+    found = score(_console(), opened, video, gate or [], wanted, seed=seed, as_json=as_json, every=every)
+    if not found.keeps_bounds:
         raise typer.Exit(EXIT_BROKEN)
+    if not found.is_whole:
+        raise typer.Exit(EXIT_FAILURES)
 
 
 @app.command()
@@ -557,6 +563,36 @@ def view(
         profile=profile,
         media_roots=media_root or (),
     )
+
+
+@app.command()
+def mcp(
+    catalog: CatalogOption,
+    video: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this video; without it every call names one.")
+    ] = None,
+    http: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65_535, metavar="PORT", help="Serve at this port of this machine; 0: any that is free."
+        ),
+    ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Store what is called beside the catalog; see: evicat trace.")
+    ] = False,
+    profile: ProfileOption = None,
+    at: AtOption = None,
+    view: ViewOption = None,
+) -> None:
+    """Serve the tools over a catalog to agents, by the Model Context Protocol.
+
+    Speaks over standard input and output, as agents start it themselves, or over HTTP. Nothing is written
+    without --trace. The catalog is shown as it is when the server starts.
+    """
+    from evicat.flows.mcp import serve
+
+    opened = _open(catalog, profile, at, view)
+    serve(_console(stderr=True), opened, video=video, port=http, is_traced=trace)
 
 
 @app.command()

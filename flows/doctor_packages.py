@@ -20,6 +20,7 @@ EXTRAS = {
     "openai": "chat models, transcribers and embedders behind a server that speaks OpenAI's protocol",
     "transformers": "vision-language and text models in this process",
     "vllm": "the same at full speed on a GPU, in an environment of its own",
+    "mcp": "serving the tools to agents by the Model Context Protocol",
     "notebook": "other engines over the tables, in notebooks",
     "train": "reading exports for training",
     "dev": "what tests, checks and benchmarks need",

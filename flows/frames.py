@@ -15,9 +15,11 @@ from evicat.catalog.media_files import MediaFiles
 from evicat.catalog.query import Catalog
 from evicat.schemas.asset import Asset
 from evicat.schemas.errors import AssetError
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import Profile
 from evicat.schemas.records import ObjectBox
 from evicat.schemas.span import Span
+from evicat.storage.create import check_not_within
 
 
 @dataclass
@@ -52,7 +54,8 @@ def save_cited_frames(
         UsageError: no such video, or a media root that is no folder.
     """
     profile = profile or Profile()
-    report = FrameReport(Path(folder).expanduser().absolute())
+    report = FrameReport(expanded(folder).absolute())
+    check_not_within(report.folder)
     media = catalog.media_files(media_roots)
     with WorkerPool() as pool:
         decode = partial(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 from rich.console import Console
@@ -23,6 +24,7 @@ from evicat.catalog.recipes import load_profile, load_recipe
 from evicat.flows import tables_quality
 from evicat.schemas.errors import RecipeError, UnknownNameError, UsageError
 
+DEFAULT = "default"
 SHARE = 0.01
 """Of the windows, that is described from blank frames where no share is named."""
 
@@ -37,7 +39,7 @@ class Wanted:
 
     redescribe: str | None = None
     blank: bool = False
-    recipe: str = "default"
+    recipe: str = DEFAULT
     profile: str | None = None
     max_calls: int | None = None
     motion: bool = False
@@ -47,6 +49,12 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.max_calls is not None and not self.asks_model:
             raise UsageError("--max-calls bounds --redescribe and --blank: give one of them too")
+        if self.recipe != DEFAULT and not self.asks_model:
+            raise UsageError("--recipe says who describes again: give --redescribe or --blank too")
+        if self.media_roots and not (self.asks_model or self.motion):
+            raise UsageError(
+                "--media-root says where videos are read from: give --redescribe, --blank or --motion too"
+            )
         if self.max_calls is not None and self.max_calls < self.runs:
             raise UsageError(
                 f"--redescribe with --blank makes 2 calls a window: --max-calls {self.max_calls}"
@@ -62,12 +70,20 @@ class Wanted:
         return (self.redescribe is not None) + self.blank
 
 
+class Verdict(NamedTuple):
+    """Whether the card keeps all bounds, and whether every video that was to be read could be."""
+
+    keeps_bounds: bool
+    is_whole: bool
+
+
 @dataclass
 class _Report:
     """All that was measured, as it comes together."""
 
     cards: list[pl.DataFrame] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lost: int = 0
     again: Again | None = None
     blank: Again | None = None
     clock: Clock | None = None
@@ -83,8 +99,8 @@ def score(
     seed: int,
     as_json: bool,
     every: bool = False,
-) -> bool:
-    """Print the card; whether it keeps all bounds.
+) -> Verdict:
+    """Print the card, and say how it stands.
 
     Raises:
         UsageError: a bound that is none, or one on what no producer of this catalog has: nothing was shown.
@@ -106,7 +122,7 @@ def score(
     stderr = Console(stderr=True, emoji=False)
     for note in dict.fromkeys(report.notes):
         stderr.print(escape(note), soft_wrap=True, highlight=False)
-    return _keeps(stderr, card, limits)
+    return Verdict(_keeps(stderr, card, limits), not report.lost)
 
 
 def _print_behind(console: Console, report: _Report) -> None:
@@ -150,6 +166,7 @@ def _measured(catalog: Catalog, video: str | None, wanted: Wanted, seed: int) ->
             )
         report.cards.append(looked.card)
         report.notes += looked.notes
+        report.lost += looked.lost
     if gold:
         report.clock = clock_check(catalog, gold, video)
         report.cards.append(report.clock.card)
@@ -189,3 +206,4 @@ def _describe(
         if part:
             report.cards.append(part.card)
             report.notes += part.notes
+            report.lost += part.lost

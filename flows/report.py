@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from evicat.catalog.query import Catalog
 from evicat.schemas.errors import UsageError
+from evicat.schemas.places import expanded
 from evicat.viewer.page_words import size_words
-from evicat.viewer.report import video_report, write_report
+from evicat.viewer.report import check_free, video_report, write_report
 from evicat.viewer.report_library import library_report, page_names
 
 _PAGES = (".html", ".htm")
@@ -22,6 +23,7 @@ def report_video(
 ) -> bool:
     """Write the page of one video and say where it lies; whether all of its pictures could be had."""
     path = _page(output)
+    check_free(path)
     made = video_report(catalog, video, pictures=pictures, media_roots=media_roots)
     write_report(path, made.html)
     size = size_words(path.stat().st_size)
@@ -40,10 +42,12 @@ def report_library(catalog: Catalog, output: str, *, pictures: bool, media_roots
         write_report(path, library_report(catalog))
         Console(emoji=False).print(escape(f"All videos are in {path}; open it in a browser."), soft_wrap=True)
         return True
-    folder = Path(output).expanduser().absolute()
+    folder = expanded(output).absolute()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name one, or a file that ends with .html")
     names, is_whole = page_names(catalog), True
+    for name in ("index.html", *names.values()):  # else all pages are made before one is in the way
+        check_free(folder / name)
     for asset_id, name in names.items():
         made = video_report(
             catalog, asset_id, pictures=pictures, media_roots=media_roots, library="index.html"
@@ -60,7 +64,7 @@ def report_library(catalog: Catalog, output: str, *, pictures: bool, media_roots
 def _page(output: str) -> Path:
     if not output.lower().endswith(_PAGES):
         raise UsageError(f"the page must be a file that ends with .html, got {output!r}")
-    return Path(output).expanduser().absolute()
+    return expanded(output).absolute()
 
 
 def _tell(video: str, problem: str) -> None:

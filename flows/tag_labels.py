@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO
 
 import polars as pl
@@ -24,6 +23,7 @@ from evicat.catalog.tagging.work import batches, chosen_factors, sources
 from evicat.flows import tables_tags
 from evicat.flows.tag import Order
 from evicat.schemas.errors import UsageError
+from evicat.schemas.places import expanded
 from evicat.schemas.span import format_time, to_us
 from evicat.storage.reader import Reader
 
@@ -53,7 +53,7 @@ def ask(
     """
     words = load_vocabulary(vocabulary)
     factors = words.chosen(factor_ids)
-    file = Path(labels or f"{words.vocabulary}.labels.jsonl").expanduser()
+    file = expanded(labels or f"{words.vocabulary}.labels.jsonl")
     known = read_labels(file, may_be_new=True)
     reader = Reader.open(catalog)
     made = embedding_tagger(lambda: reader, load_profile(profile), {})

@@ -50,7 +50,7 @@ def serve(
     opened.catalog.media_files(media_roots)  # what is wrong is said here, not to a browser
     Pages(catalogs).library(Asked(QueryParams()))  # the first reader finds it all read
     is_local = _is_loopback(host)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     hosts = {"127.0.0.1", "localhost", "[::1]", host} if is_local else None
     server = server_of(make_app(catalogs, options, hosts))
     with listening:
@@ -93,7 +93,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there.
 
     Raises:

@@ -58,16 +58,14 @@ def _check_place(layout: Layout) -> None:
 
 
 def check_not_within(root: Path) -> None:
-    """Look whether a new catalog in ``root`` would lie inside another one.
+    """Look whether what is to be made at ``root`` would lie inside a catalog.
 
     Raises:
         CatalogError: it would; names that.
     """
     for folder in root.resolve().parents:
         if Layout.of(folder).marker.is_file():
-            raise CatalogError(
-                f"{root} lies inside the catalog {folder}; choose a folder of its own for the new catalog"
-            )
+            raise CatalogError(f"{root} lies inside the catalog {folder}; choose a folder outside of it")
 
 
 def _is_unfinished(layout: Layout) -> bool:

@@ -6,7 +6,6 @@ are paths relative to a root, and a model that is known by its path only (its pa
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from evicat.schemas.errors import CatalogError, EvicatError, UsageError
 from evicat.schemas.identity import Producer
+from evicat.schemas.places import without_folders
 
 from .create import check_not_within, write_marker
 from .head import Head, write_head
@@ -39,8 +39,6 @@ from .tables import FILE_FORMAT
 from .transact import Tables
 
 _BATCH_ROWS = 4096
-_FOLDERS = re.compile(r"(?<![\w./:])(?:/[^\s/:'\"<>|]+)*/(?=[^\s/:'\"<>|])")
-"""The folders of an absolute path in a text. (What follows the host of a URL is no such path.)"""
 
 
 def export_snapshot(uri: str | Path, name: str, destination: str | Path) -> Snapshot:
@@ -157,32 +155,19 @@ def _write_table(dataset: Any, clean: Clean | None, path: Path) -> int:
 def _cleaners(reader: Reader) -> dict[str, Clean]:
     """By table: what takes the paths of this machine out of its rows."""
     roots = reader.dataset("roots").to_table(columns=["location"]).to_pylist()
-    places = _places([str(row["location"]) for row in roots])
-
-    def without_folders(text: str) -> str:
-        for place in places:
-            text = text.replace(place, "")
-        return _FOLDERS.sub("", text)
+    locations = [str(row["location"]) for row in roots]
 
     def producers(batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = [producer_row(_unplaced(producer_from_row(row))) for row in batch.to_pylist()]
         return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
-    messages = partial(_each, "message", without_folders)
+    messages = partial(_each, "message", partial(without_folders, locations=locations))
     return {
         "roots": partial(_each, "location", lambda _: ""),
         "producers": producers,
         "videos": messages,
         "coverage": messages,
     }
-
-
-def _places(locations: list[str]) -> list[str]:
-    """The folders of roots, longest first (a root may be a manifest in its folder), each with its slash."""
-    folders = {
-        place for text in locations if text for place in (text, str(Path(text).parent)) if place != "/"
-    }
-    return [f"{folder}/" for folder in sorted(folders, key=lambda folder: (-len(folder), folder))]
 
 
 def _unplaced(producer: Producer) -> Producer:

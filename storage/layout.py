@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from evicat.schemas.errors import CatalogError
 from evicat.schemas.model import content_hash
+from evicat.schemas.places import expanded
 
 FORMAT = "evicat-catalog"
 SCHEMA = 3
@@ -35,7 +36,7 @@ class Layout:
         if not work_dir:
             return cls(root, root / "work" / "journal")
         own = content_hash(str(root.resolve()))[:16]
-        return cls(root, Path(work_dir).expanduser().absolute() / own / "journal")
+        return cls(root, expanded(work_dir).absolute() / own / "journal")
 
     @property
     def marker(self) -> Path:
@@ -112,7 +113,7 @@ class Layout:
 def _local_folder(uri: str | Path) -> Path:
     text = str(uri)
     if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", text):
-        return Path(text).expanduser().absolute()
+        return expanded(text).absolute()
     parts = urlsplit(text)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise CatalogError(f"catalogs lie in local folders (a path or file:///path), got {text!r}")

@@ -135,13 +135,13 @@ def _without_row(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in VIEWS.names}
 
 
-def check_registered(tables_rows: Sequence[Mapping[str, Any]], vocabulary: Registered) -> None:
+def check_registered(stored: Sequence[Mapping[str, Any]], vocabulary: Registered) -> None:
     """Look whether a version of a vocabulary still says what it said when it first tagged this catalog.
 
     Raises:
         UsageError: it says something else.
     """
-    for row in tables_rows:
+    for row in stored:
         same = (row["vocabulary"], row["version"]) == (vocabulary.vocabulary, vocabulary.version)
         if same and row["digest"] != vocabulary.digest:
             raise UsageError(

@@ -12,6 +12,7 @@ from evicat.schemas.entry import KINDS
 from evicat.schemas.errors import UsageError
 from evicat.viewer.app_search import Piece
 from evicat.viewer.page_makers import Maker, makers_of
+from evicat.viewer.page_places import placeless
 
 MOST_SHOWN = 2_000
 """Characters of an entry."""
@@ -110,7 +111,11 @@ def _written(catalog: Catalog, asset_id: str, maker: Maker) -> list[Said]:
         for row in entries.to_dicts()
     ]
     windows = catalog.coverage(asset_id).filter(producer_id=maker.producer_id, entries=0)
-    bare = [Said("", row["start_s"], row["end_s"], (Piece(_why(row), False),)) for row in windows.to_dicts()]
+    clean = placeless(catalog)
+    bare = [
+        Said("", row["start_s"], row["end_s"], (Piece(clean(_why(row)), False),))
+        for row in windows.to_dicts()
+    ]
     return sorted([*told, *bare], key=lambda each: (each.start_s, each.end_s))
 
 

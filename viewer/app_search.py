@@ -11,7 +11,7 @@ from evicat.schemas.entry import KINDS
 from evicat.viewer.app_catalogs import Catalogs, Opened
 from evicat.viewer.app_query import Asked
 
-PARAMETERS: Final = ("q", "mode", "kind", "video", "limit")
+PARAMETERS: Final = ("q", "mode", "kind", "video", "factors", "limit")
 LIMITS: Final = (20, 50, 100, 200)
 SNIPPET = 360
 """Characters of an entry that are shown."""
@@ -29,12 +29,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for, checked. Empty ``kind`` and ``video``: any."""
+    """What is looked for, checked. Empty ``kind``, ``video`` and ``factors``: any."""
 
     q: str
     mode: Mode
     kind: str
     video: str
+    factors: str
+    """An expression, such as ``place:kitchen and not people:crowd``."""
     limit: int
 
     @classmethod
@@ -50,6 +52,7 @@ class Question:
             mode=mode,
             kind=asked.one_of("kind", ("", *KINDS), ""),
             video=asked.text("video"),
+            factors=asked.text("factors"),
             limit=asked.whole("limit", LIMITS[0], 1, LIMITS[-1]),
         )
 
@@ -78,7 +81,7 @@ def found(catalogs: Catalogs, opened: Opened, question: Question) -> list[Hit]:
     """The entries that answer, best first.
 
     Raises:
-        UsageError: no such video, or the question cannot be embedded here.
+        UsageError: no such video or factor, or the question cannot be embedded here.
     """
     if not question.q:
         return []
@@ -90,6 +93,7 @@ def found(catalogs: Catalogs, opened: Opened, question: Question) -> list[Hit]:
         limit=question.limit,
         kind=question.kind or None,
         video=question.video or None,
+        factors=question.factors or None,
     )
     return [_hit(row, question.q) for row in rows.to_dicts()]
 

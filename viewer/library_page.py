@@ -17,6 +17,7 @@ from evicat.schemas.errors import UnknownNameError
 from evicat.storage.sql import sql_in
 from evicat.storage.tables import DERIVED
 from evicat.viewer.page_makers import place
+from evicat.viewer.page_places import placeless
 from evicat.viewer.page_words import scale_label
 
 CELLS = 120
@@ -126,13 +127,19 @@ def library_page(
     lanes = _lanes(catalog, own, part)
     unfinished = own.filter(~pl.col("complete"))["asset_id"].to_list()
     return LibraryPage(
-        rows=tuple(_row(row, lanes, library.entries, unfinished) for row in part.to_dicts()),
+        rows=tuple(_row(row, lanes, library.entries, unfinished) for row in _cleaned(catalog, part)),
         matching=len(ordered),
         videos=len(videos),
         hours=float(videos.unique("asset_id")["duration_s"].sum() or 0) / 3600,
         entries=_sums(library.entries),
         failures=int(sum(units[outcome].sum() for outcome in BROKEN)),
     )
+
+
+def _cleaned(catalog: Catalog, part: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows, whose messages name no folder."""
+    clean = placeless(catalog)
+    return [row | {"message": clean(row["message"] or "")} for row in part.to_dicts()]
 
 
 def _row(
@@ -144,7 +151,7 @@ def _row(
         asset_id=asset_id,
         duration_s=row["duration_s"],
         status=row["status"] or "ok",
-        message=row["message"] or "",
+        message=row["message"],
         missing_since=row["missing_since"],
         lanes=lanes.get(asset_id, ()),
         entries=entries.get(asset_id, {}),

@@ -12,6 +12,7 @@ from evicat.schemas.asset import ASSET_FLAGS, Asset
 
 from .page_makers import makers_of
 from .page_model import PageBox, PageEntry, PageFrame, PageLink, PageSentence, VideoPage
+from .page_places import placeless
 from .page_tracks import Track, drawn_tracks, made_tracks, sound_track
 from .page_words import clock, exact_clock, made_from, record_pairs, size_words, spoken_words
 
@@ -44,7 +45,7 @@ def video_page(catalog: Catalog, video: str) -> VideoPage:
         width=row["width"],
         height=row["height"],
         facts=_facts(asset) if asset else (),
-        problems=_problems(row, asset),
+        problems=tuple(map(placeless(catalog), _problems(row, asset))),
         catalog=catalog.uri.rstrip("/").rpartition("/")[2],
         head=catalog.version,
         written=catalog.written,

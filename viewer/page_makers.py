@@ -10,6 +10,7 @@ import polars as pl
 from evicat.catalog.query import Catalog
 from evicat.schemas.entry import KINDS, Outcome
 from evicat.schemas.identity import Producer
+from evicat.schemas.places import without_folders
 from evicat.storage.roster import own_id
 from evicat.storage.rows import producer_from_row
 from evicat.storage.tables import EMBEDDING, SUPPORT
@@ -91,7 +92,7 @@ def _maker(
         scale=first.scale,
         label=_label(first),
         component=f"{first.component} v{first.version}",
-        model=first.model.name if first.model else "",
+        model=without_folders(first.model.name) if first.model else "",
         model_facts=_model_facts(first),
         options=options,
         reads=tuple(dict.fromkeys(f"{_label(each)} by {each.component}" for each in reads)),

@@ -11,6 +11,7 @@ from evicat.catalog.strips import PENDING
 from evicat.schemas.entry import KINDS, OUTCOME_MEANINGS, Outcome
 
 from .page_makers import Maker
+from .page_places import placeless
 from .page_words import scale_label
 
 MEANINGS = {outcome.value: text for outcome, text in OUTCOME_MEANINGS.items()} | {
@@ -105,8 +106,10 @@ def made_tracks(
     """One track for each producer of entries that the view shows, without those that would need a picture."""
     asset = catalog.asset(asset_id)
     is_blind = asset is not None and asset.video is None
+    clean = placeless(catalog)
     windows: dict[str, list[dict[str, Any]]] = {}
     for row in catalog.coverage(asset_id).to_dicts():
+        row["message"] = clean(row["message"])
         windows.setdefault(row["producer_id"], []).append(row)
     return tuple(
         Track(

@@ -13,8 +13,9 @@ A chart holds what it shows, so that it opens without the catalog; nothing is re
 from __future__ import annotations
 
 from evicat.viewer.plots_coverage import coverage
+from evicat.viewer.plots_factors import factors
 from evicat.viewer.plots_latency import latency
 from evicat.viewer.plots_texts import embedding_map, lengths
 from evicat.viewer.plots_timeline import timeline
 
-__all__ = ["coverage", "embedding_map", "latency", "lengths", "timeline"]
+__all__ = ["coverage", "embedding_map", "factors", "latency", "lengths", "timeline"]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from evicat.catalog.query import Catalog
 from evicat.schemas.errors import UsageError
+from evicat.storage.create import check_not_within
 from evicat.storage.files import write_durably
 
 from .page_data import VideoPage, video_page
@@ -68,16 +69,26 @@ def render(template: str, script: str, **values: Any) -> str:
     return environment().get_template(template).render(policy=policy, style=style, script=code, **values)
 
 
-def write_report(path: Path, html: str) -> None:
-    """Write a page whole or not at all.
+def check_free(path: Path) -> None:
+    """Look whether a page can take the place of what is at ``path``.
 
     Raises:
-        UsageError: ``path`` is something that is not a report, or it or its folder cannot be written.
+        UsageError: that is something else than a report, or lies inside a catalog.
     """
+    check_not_within(path)
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file that is to be written, such as page.html")
     if path.exists() and not (path.is_file() and is_report(path)):
         raise UsageError(f"{path} exists and is not a report page; choose another name, or remove it")
+
+
+def write_report(path: Path, html: str) -> None:
+    """Write a page whole or not at all.
+
+    Raises:
+        UsageError: ``path`` is not free for a report, or it or its folder cannot be written.
+    """
+    check_free(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

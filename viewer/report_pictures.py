@@ -17,6 +17,7 @@ from evicat.catalog.reading.media import scaled
 from evicat.schemas.errors import AssetError
 
 from .page_model import PageEntry, VideoPage
+from .page_places import placeless
 
 PAGE_BYTES: Final = 7_800_000
 """Of a whole page; pictures get what the text leaves."""
@@ -36,7 +37,7 @@ class Pictures:
     by_pts: dict[str, str] = field(default_factory=dict)
     note: str = ""
     problem: str = ""
-    """What went wrong; empty where all that was wanted decoded."""
+    """What went wrong, with paths, which the page leaves out; empty where all that was wanted decoded."""
 
     def as_json(self) -> dict[str, Any]:
         return {"by_pts": self.by_pts, "note": self.note}
@@ -67,7 +68,8 @@ def take_pictures(
     missing = len(chosen) - len(made)
     if missing and not problem:
         problem = f"{missing} of {len(chosen)} cited frames do not decode any more"
-    return Pictures(made, _note(len(ranked), len(chosen), problem), problem)
+    told = placeless(catalog, media_roots)(problem)
+    return Pictures(made, _note(len(ranked), len(chosen), told), problem)
 
 
 def _note(cited: int, chosen: int, problem: str) -> str:

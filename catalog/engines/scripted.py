@@ -19,6 +19,7 @@ from evicat.catalog.registry import check_options
 from evicat.schemas.errors import EngineDownError, EvicatError, RequestError, UsageError
 from evicat.schemas.identity import ModelRef
 from evicat.schemas.model import Model, canonical_json, content_hash
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import ModelProfile, Profile, problem
 
 from .base import ChatAnswer, ChatRequest, Engine, FinishReason
@@ -98,7 +99,7 @@ class ScriptedEngine(Engine):
         super().__init__(model, where, profile)
         about = f'[engines."{model.name}"] of the profile'
         options = check_options(about, ScriptedOptions, where.options)
-        self.file = Path(options.file).expanduser()
+        self.file = expanded(options.file)
         self.rules = read_rules(self.file)
         self._is_closed = False
 

@@ -19,6 +19,8 @@ import polars as pl
 from evicat.catalog.query import Catalog
 from evicat.catalog.reading.arguments import names
 from evicat.schemas.errors import IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.places import expanded
+from evicat.storage.create import check_not_within
 
 from .captions import write_captions
 from .rows import Choice, choose
@@ -55,9 +57,9 @@ class Exported:
         splits = ", ".join(f"{count} {split}" for split, count in sorted(self.rows.items()))
         total = sum(self.rows.values())
         left = ", ".join(f"{count} {what}" for what, count in self.left_out.items() if count)
-        return f"{total} entries ({splits}) in {self.files} files in {self.folder}" + (
-            f"; left out: {left}" if left else ""
-        )
+        files = "1 file" if self.files == 1 else f"{self.files} files"
+        told = f"{total} entries ({splits}) in {files} in {self.folder}"
+        return f"{told}; left out: {left}" if left else told
 
 
 def export(
@@ -116,10 +118,11 @@ def _free_folder(destination: str | Path) -> Path:
     try:
         if "\0" in str(destination):
             raise OSError("no path holds a NUL character")
-        target = Path(destination).expanduser().resolve()
+        target = expanded(destination).resolve()
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
-    except (OSError, RuntimeError) as error:  # no access, a name too long; no such home
+    except (OSError, RuntimeError) as error:  # no access, a name too long; links in a circle
         raise UsageError(f"{str(destination)!r} cannot be exported to: {error}") from None
+    check_not_within(target)
     if not is_free:
         raise UsageError(f"{target} exists and is not empty; name a new folder")
     if target.exists() and (target == Path.cwd() or target.is_mount()):  # whoever is in it would see nothing

@@ -25,7 +25,7 @@ from evicat.catalog.words import shared_words
 from evicat.schemas.identity import Unit
 from evicat.schemas.span import to_us
 
-from .card import CARD_SCHEMA, PRODUCER, Found, Looked, card_of, share
+from .card import CARD_SCHEMA, PRODUCER, Found, Looked, card_of, lost_note, share
 from .rehearsal import Made, rehearse
 from .sample import Sample
 
@@ -57,7 +57,7 @@ def described_again(
     """
     made, problems = rehearse(catalog, kit, sample.windows, media_roots=media_roots)
     windows = _beside(sample.windows, made)
-    return _judged(windows, [*problems, *_failures(made)], lambda own: _agreement(own, kit))
+    return _judged(sample.windows, windows, problems, _failures(made), lambda own: _agreement(own, kit))
 
 
 def described_blank(
@@ -73,7 +73,7 @@ def described_blank(
     survived = [[each for each in own if carries(text, each)] for own, text in zip(clues, blank, strict=True)]
     kind = pl.List(pl.String)
     windows = windows.with_columns(pl.Series("clues", clues, kind), pl.Series("survived", survived, kind))
-    return _judged(windows, [*problems, *_failures(made)], _survival)
+    return _judged(wanted, windows, problems, _failures(made), _survival)
 
 
 def clues_of(record: str, text: str) -> list[str]:
@@ -116,12 +116,20 @@ def _failures(made: Made) -> list[str]:
     return [f"{count} windows were not described: {why}" for why, count in reasons.most_common(REASONS)]
 
 
-def _judged(windows: pl.DataFrame, problems: Sequence[str], measure: Any) -> Again:
+def _judged(
+    wanted: pl.DataFrame,
+    windows: pl.DataFrame,
+    problems: Sequence[str],
+    failures: Sequence[str],
+    measure: Any,
+) -> Again:
+    """``problems``: of videos that could not be looked at; ``failures``: of windows of others."""
     cards = [CARD_SCHEMA.to_frame()]
     for own in windows.partition_by("producer_id", maintain_order=True) if len(windows) else []:
         facts = own.select(PRODUCER).row(0, named=True)
         cards.append(card_of(facts, measure(own)))
-    return Again(pl.concat(cards), tuple(problems), windows)
+    notes = (*problems, *lost_note(len(problems), wanted["asset_id"].n_unique()), *failures)
+    return Again(pl.concat(cards), notes, len(problems), windows=windows)
 
 
 def _agreement(own: pl.DataFrame, kit: Kit) -> Found:

@@ -19,6 +19,8 @@ NEAR = 0.98
 """Cosine from which on two neighbouring descriptions are near-identical (chosen)."""
 MOST_WORDS = 300
 """Words a minute beyond which speech is faster than people are (chosen)."""
+LEAST_WORDS = 3
+"""Words of a line whose rate tells something: of a word or two the times are too rough (chosen)."""
 FOUND_WITHIN = 10
 """A description counts as found among so many hits."""
 
@@ -60,7 +62,9 @@ MEASURES: dict[str, Measure] = {
     "found_share": Measure(
         f"descriptions found among {FOUND_WITHIN} hits of their video by half of their words", "high", 0.8
     ),
-    "crammed_share": Measure(f"speech with over {MOST_WORDS} words a minute", "low", 0.1),
+    "crammed_share": Measure(
+        f"lines of at least {LEAST_WORDS} words with over {MOST_WORDS} words a minute", "low", 0.1
+    ),
     "doubted_share": Measure("seconds of speech that is doubted, of all", "low", 0.2),
     "spoken_share": Measure("seconds with speech, of the videos", "high"),
     "bare_share": Measure("sentences that no entry bears out", "low", 0.5),
@@ -110,6 +114,14 @@ class Looked:
 
     card: pl.DataFrame
     notes: tuple[str, ...] = ()
+    lost: int = 0
+    """Videos that were wanted and could not be looked at; the notes say why."""
+
+
+def lost_note(lost: int, wanted: int) -> tuple[str, ...]:
+    """How many of the videos that were wanted could not be looked at; nothing where all could."""
+    what = "video" if wanted == 1 else "videos"
+    return (f"{lost} of {wanted} {what} could not be looked at and stay unmeasured",) if lost else ()
 
 
 def card_of(producer: Mapping[str, Any], found: Iterable[tuple[str, float, int]]) -> pl.DataFrame:

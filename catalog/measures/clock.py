@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ FAR_S = 10
 """Shifts so far from the best one tell how well texts fit that have nothing to do with each other."""
 TOLD_S = 5
 """So far from the best shift others may fit as well, for all that gold texts tell (chosen)."""
+ROUNDED_S = 1.0
+"""Gold texts may end so much after their video: times are rounded (chosen)."""
 LEAST = 3
 """Gold texts that a verdict needs."""
 SURE = 3.0
@@ -87,7 +89,7 @@ def clock_check(catalog: Catalog, gold: Sequence[Gold], video: str | None = None
             )
         else:
             cards.append(card_of(producer, [("clock_shift_s", abs(shift), _heard(fits))]))
-    return Clock(pl.concat(cards), tuple(notes), pl.concat(curves))
+    return Clock(pl.concat(cards), tuple(notes), curve=pl.concat(curves))
 
 
 def _placed(catalog: Catalog, gold: Sequence[Gold], video: str | None) -> tuple[pl.DataFrame, list[str]]:
@@ -108,10 +110,29 @@ def _placed(catalog: Catalog, gold: Sequence[Gold], video: str | None) -> tuple[
             f"none of {len(gold)} gold texts is about {video or 'a video of this catalog'}; the first is "
             f"about {gold[0].video!r}, and `evicat status` lists the videos"
         )
-    notes = [f"{len(unknown)} videos of gold texts are not in this catalog"] if unknown else []
+    notes = [*_unknown(unknown), *_behind_the_end(catalog, rows)]
     names = ("gold", "asset_id", "gold_start", "gold_end", "gold_text")
     kinds = (pl.Int64, pl.String, pl.Float64, pl.Float64, pl.String)
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row"), notes
+
+
+def _unknown(videos: Collection[str]) -> list[str]:
+    told = "1 video of the gold texts is" if len(videos) == 1 else f"{len(videos)} videos of gold texts are"
+    return [f"{told} not in this catalog; the first is {min(videos)!r}"] if videos else []
+
+
+def _behind_the_end(catalog: Catalog, rows: Sequence[tuple[int, str, float, float, str]]) -> list[str]:
+    """Gold texts of times that their video does not have."""
+    lengths = dict(catalog.videos().select("asset_id", "duration_s").iter_rows())
+    behind = [row for row in rows if row[3] > (lengths.get(row[1]) or math.inf) + ROUNDED_S]
+    if not behind:
+        return []
+    _, asset_id, start_s, end_s, _ = behind[0]
+    told = "1 gold text ends" if len(behind) == 1 else f"{len(behind)} gold texts end"
+    return [
+        f"{told} after the end of the video; the first is at {start_s:g} to {end_s:g} s of a video of "
+        f"{lengths[asset_id]:g} s (asset {asset_id}). Are these the same file and seconds?"
+    ]
 
 
 def _compared(

@@ -26,6 +26,8 @@ class Gold(Model):
     def _ordered(self) -> Gold:
         if self.end_s <= self.start_s:
             raise ValueError(f"end_s must be > start_s, got start_s={self.start_s}, end_s={self.end_s}")
+        if not self.text.strip():
+            raise ValueError(f"text must say something, got {self.text!r}")
         return self
 
 

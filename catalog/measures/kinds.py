@@ -11,7 +11,7 @@ from evicat.catalog.query import Catalog
 from evicat.catalog.words import WORD
 from evicat.schemas.entry import SPEECH_WITHHELD
 
-from .card import MOST_WORDS, Found, share
+from .card import LEAST_WORDS, MOST_WORDS, Found, share
 from .entries import fits, lists, searched_vectors
 
 _CAST_OF = ["entry_id", "scale", "producer_id", "start_s", "end_s", "record"]
@@ -30,8 +30,9 @@ def of_kind(catalog: Catalog, own: pl.DataFrame, kind: str, assets: pl.Series) -
 def _speech(catalog: Catalog, own: pl.DataFrame, assets: pl.Series) -> Found:
     spoken = own.filter(pl.col("kind") == "speech")
     seconds = spoken["end_s"] - spoken["start_s"]
-    rates = spoken["text"].str.count_matches(WORD) / (seconds / 60)
-    yield "crammed_share", share(rates > MOST_WORDS), len(spoken)
+    words = spoken["text"].str.count_matches(WORD)
+    rates = (words / (seconds / 60)).filter(words >= LEAST_WORDS)
+    yield "crammed_share", share(rates > MOST_WORDS), len(rates)
     doubted = spoken["flags"].list.set_intersection(sorted(SPEECH_WITHHELD)).list.len() > 0
     total = float(seconds.sum())
     yield "doubted_share", float(seconds.filter(doubted).sum()) / max(total, 1e-9), round(total)

@@ -22,7 +22,7 @@ from evicat.schemas.errors import AssetError
 from evicat.schemas.recipe import Profile
 from evicat.schemas.span import US, Span
 
-from .card import CARD_SCHEMA, Looked, card_of, shown_producers
+from .card import CARD_SCHEMA, Looked, card_of, lost_note, shown_producers
 
 STEP_US = 500_000
 """So often pictures are compared."""
@@ -56,11 +56,12 @@ def against_motion(
     """
     entries = catalog.entries(video, kind=["local", "narrative", "objects"])
     entries = entries.filter(pl.col("frames").list.len() > 0)
+    videos = entries.select("asset_id", "video").unique("asset_id", maintain_order=True)
     moving: dict[str, Seconds] = {}
     notes = []
     files = catalog.media_files(media_roots)
     with WorkerPool() as workers:
-        for asset_id, name in entries.select("asset_id", "video").unique(maintain_order=True).iter_rows():
+        for asset_id, name in videos.iter_rows():
             tell(name)
             asset = catalog.asset(asset_id)
             path = files.find(asset) if asset else None
@@ -77,7 +78,7 @@ def against_motion(
     for producer in shown_producers(catalog).to_dicts():
         own = entries.filter(pl.col("producer_id") == producer["producer_id"])
         cards.append(card_of(producer, _unseen(own, moving)))
-    return Looked(pl.concat(cards), tuple(notes))
+    return Looked(pl.concat(cards), (*notes, *lost_note(len(notes), len(videos))), len(notes))
 
 
 def moving_seconds(workers: WorkerPool, path: Path, asset: Asset, profile: Profile) -> Seconds:

@@ -4,7 +4,7 @@ quotes, ``%`` and ``_`` in them stand for themselves."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from evicat.schemas.entry import KINDS
@@ -70,6 +70,8 @@ def span_of(between: Between) -> Span:
     try:
         if isinstance(between, str):
             return Span.parse(between)
+        if not isinstance(between, Iterable):
+            raise TypeError(f"{between!r} is no span")
         start, end = (float(value) for value in between)
         if not (math.isfinite(start) and math.isfinite(end)):
             raise ValueError(f"start and end must be finite, got {start} and {end}")

@@ -241,7 +241,8 @@ class SourceMedia:
             name = self._shown.names.get(asset_id, asset_id)
             raise UnreadableMediaError(
                 f"the media of {name} was not found (asset {asset_id}, {asset.size_bytes} bytes). Looked in "
-                f"{looked}. Name the folder that holds it, under whatever name, with media_roots"
+                f"{looked}. Name the folder that holds it, under whatever name, with --media-root (Python: "
+                "media_roots)"
             )
         return asset, path
 

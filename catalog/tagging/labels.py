@@ -22,6 +22,7 @@ from evicat.catalog.tagging.names import nearest
 from evicat.catalog.tagging.vocabulary import Factor
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.model import Model, canonical_json
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import problem
 from evicat.storage.reader import Reader
 from evicat.storage.sql import sql_in
@@ -62,7 +63,7 @@ def read_labels(path: str | Path, *, may_be_new: bool = False) -> dict[tuple[str
     Raises:
         UsageError: it cannot be read, or a line is no label; names the line.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     if may_be_new and not file.exists():
         return {}
     try:
@@ -90,7 +91,7 @@ def _parsed(line: str, where: str) -> Label:
 
 def append_label(path: str | Path, label: Label, **shown: Any) -> None:
     """Add one line, which is on the disk when this returns; ``shown``: what people want to see beside it."""
-    file = Path(path).expanduser()
+    file = expanded(path)
     line = canonical_json(label.model_dump() | shown) + "\n"
     with file.open("ab+") as stream:
         if stream.tell() and (stream.seek(-1, os.SEEK_END), stream.read(1))[1] != b"\n":

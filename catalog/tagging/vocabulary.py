@@ -30,7 +30,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -39,6 +38,7 @@ from evicat.catalog.tagging.names import nearest
 from evicat.schemas.entry import Kind
 from evicat.schemas.errors import UnknownNameError, UsageError
 from evicat.schemas.model import Model, canonical_json, content_hash
+from evicat.schemas.places import expanded
 from evicat.schemas.recipe import Name, problem
 
 PACKAGE = "evicat.catalog.vocabularies"
@@ -178,7 +178,7 @@ def load_vocabulary(name: str) -> Vocabulary:
     if name in packaged():
         text = resources.files(PACKAGE).joinpath(f"{name}.toml").read_text(encoding="utf-8")
         return parse_vocabulary(text, f"{name} (packaged)")
-    path = Path(name).expanduser()
+    path = expanded(name)
     if not name.endswith(".toml") and not path.is_file():
         raise UnknownNameError("vocabulary", name, nearest(name, packaged()))
     try:

@@ -96,6 +96,8 @@ def test_what_is_said_of_grey_frames_and_said_otherwise_is_printed(rerun, evicat
         (("--max-calls", "5"), "--max-calls bounds --redescribe and --blank"),
         (("--redescribe", "1%", "--blank", "--max-calls", "1"), "2 calls a window"),
         (("--gold", "nowhere.jsonl"), "cannot read gold texts nowhere.jsonl"),
+        (("--recipe", "video-holmes"), "give --redescribe or --blank too"),
+        (("--media-root", "."), "give --redescribe, --blank or --motion too"),
     ],
 )
 def test_what_cannot_be_asked_is_told(library, evicat, options, says):
@@ -109,12 +111,29 @@ def test_gold_texts_and_motion_have_their_rows(library, evicat, tmp_path):
     gold = [
         {"video": "clip.mp4", **{name: row[name] for name in ("start_s", "end_s", "text")}} for row in seen
     ]
+    gold.append({"video": "clip.mp4", "start_s": 9000, "end_s": 9004, "text": "far behind"})
     file = tmp_path / "gold.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in gold))
     run = evicat("quality", "--gold", file, "--motion", "--catalog", library.catalog)
     assert run.code == 0
     assert "gold texts fit" in run.out
+    assert "1 gold text ends after the end of the video; the first is at 9000 to 9004 s" in run.err
+    file.write_text(json.dumps(gold[-1] | {"text": " "}))
+    blank = evicat("quality", "--gold", file, "--catalog", library.catalog)
+    assert (blank.code, "text must say something" in " ".join(blank.err.split())) == (2, True)
     assert "unseen_s" in run.out
+
+
+def test_videos_that_are_gone_end_with_3(rerun, evicat):
+    rerun.put("clip.mp4")
+    rerun.index()
+    (rerun.media / "clip.mp4").unlink()
+    for asked in (("--motion",), ("--redescribe", "1%", "--recipe", rerun.recipe)):
+        run = evicat("quality", *asked, "--catalog", rerun.catalog)
+        assert run.code == 3
+        assert "1 of 1 video could not be looked at" in " ".join(run.err.split())
+    gated = evicat("quality", "--motion", "--gate", "words_median=1000", "--catalog", rerun.catalog)
+    assert gated.code == 1
 
 
 def test_a_gate_that_is_broken_ends_with_1_and_names_the_producer(library, evicat):

@@ -125,9 +125,9 @@ def test_links_lead_to_entries_and_times(viewer, gallery, tabs, query: str, seco
 def test_a_link_to_an_entry_that_is_not_here_says_so(viewer, gallery, tabs) -> None:
     asset_id = gallery.asset_ids[VIDEO]
     page = tabs.open(f"{viewer}/v/{asset_id}?e={asset_id[:12]}.gone")
-    assert f"the entry {asset_id[:12]}.gone, which is not shown" in page.locator("#details").inner_text()
+    assert f"the entry {asset_id[:12]}.gone, which is not shown" in page.locator("#told").inner_text()
     page.keyboard.press("j")
-    assert "not shown" not in page.locator("#details").inner_text()
+    assert "not shown" not in page.locator("#told").inner_text()
 
 
 def test_pages_can_be_walked_without_a_mouse(viewer, gallery, tabs) -> None:

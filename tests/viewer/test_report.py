@@ -218,6 +218,18 @@ def test_links_lead_to_an_entry_and_to_a_time(tabs, address, gallery) -> None:
     assert lost.locator(".row.chosen").count() == 0
 
 
+def test_a_link_to_what_is_not_there_says_so(page, tabs, address) -> None:
+    stale = tabs.open(f"{address}#e=nosuch")
+    assert "leads to the entry nosuch" in stale.locator("#told").inner_text()
+    page.locator("#goto").fill("1:00:00")
+    page.keyboard.press("Enter")
+    told = page.locator("#told")
+    assert told.inner_text() == "The video ends at 0:08.0, before 1:00:00.0: this is the last of it."
+    assert told.get_attribute("role") == "status"
+    page.keyboard.press("k")
+    assert told.inner_text() == ""
+
+
 def test_how_to_cite_an_entry_is_copied_or_marked(page, gallery) -> None:
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('denied')); }")
     page.locator(".row", has_text="Mind the gap.").locator("a").click()
@@ -288,5 +300,6 @@ def test_a_page_says_why_it_has_no_pictures(tabs, gallery, tmp_path) -> None:
     page = tabs.open((tmp_path / "lost.html").as_uri() + f"#e={gallery.locals[0]}")
     assert "was not found" in details(page)
     assert "PTS 5120" in details(page)
+    assert "was not found" in page.locator(".timeline .note").inner_text()
     found = video_report(Catalog.open(str(moved)), VIDEO, media_roots=[gallery.media])
     assert (found.problem, found.pictures) == ("", 6)

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,9 +17,13 @@ import pytest
 
 from evicat.catalog.query import Catalog
 from evicat.flows import cli
+from evicat.schemas.errors import UnreadableMediaError
+from evicat.schemas.naming import Root
+from evicat.storage.store import Store
 from evicat.viewer import report, report_pictures
 from evicat.viewer.page_data import video_page
 from evicat.viewer.report import video_report
+from evicat.viewer.report_library import library_report
 from evicat.viewer.report_pictures import take_pictures
 
 from .gallery import BROKEN, OTHER, VIDEO
@@ -93,6 +98,8 @@ def test_a_full_disk_is_told_and_keeps_no_half_page(evicat, tmp_path, monkeypatc
         (["--library", "-o", "note.txt/page.html"], "is not a folder"),
         (["--library", "-o", "note.txt"], "is not a folder"),
         (["--library", "-o", "folder.html"], "is a folder"),
+        ([VIDEO, "-o", "~nobody-here/page.html"], "there is no such home folder"),
+        ([VIDEO, "-o", "page.html", "--media-root", "~nobody-here"], "there is no such home folder"),
     ],
 )
 def test_wrong_usage_is_told(evicat, tmp_path, monkeypatch, arguments, said) -> None:
@@ -135,6 +142,40 @@ def test_no_path_of_this_machine_is_in_a_page(gallery) -> None:
     html = video_report(Catalog.open(gallery.uri), VIDEO).html
     assert str(Path(gallery.uri).parent) not in html
     assert str(gallery.media) not in html
+
+
+def test_no_path_of_this_machine_is_in_what_a_page_says_of_failures(gallery, tmp_path) -> None:
+    uri, folder = tmp_path / "a disk" / "moved.catalog", tmp_path / "a disk" / "media"
+    shutil.copytree(gallery.uri, uri)
+    with Store.connect(uri, write=True) as store:
+        store.add_root(Root("media", "folder", str(folder)))
+        store.add_video_failed(
+            gallery.asset_ids[BROKEN], 7, UnreadableMediaError(f"{folder / BROKEN}: no media")
+        )
+    catalog = Catalog.open(str(uri))
+    lost, broken = (video_report(catalog, video) for video in (VIDEO, BROKEN))
+    assert "broken.mp4: no media" in broken.html
+    assert "was not found" in lost.html
+    for html in (lost.html, broken.html, library_report(catalog)):
+        assert str(tmp_path) not in html
+        assert "a disk" not in html
+
+
+def test_nothing_is_written_into_a_catalog(evicat, gallery) -> None:
+    for output in ("page.html", "tables/page.html"):
+        code, told = evicat("report", VIDEO, "-o", f"{gallery.uri}/{output}", "--no-pictures")
+        assert (code, "lies inside the catalog" in told) == (2, True)
+    code, told = evicat("report", "--library", "-o", gallery.uri, "--no-pictures")
+    assert (code, "lies inside the catalog" in told) == (2, True)
+    code, told = evicat("export", "csv", f"{gallery.uri}/tables/x")
+    assert (code, "lies inside the catalog" in told) == (2, True)
+
+
+def test_a_page_in_the_way_is_told_before_any_is_made(evicat, tmp_path) -> None:
+    (tmp_path / "index.html").write_text("<title>mine</title>")
+    code, told = evicat("report", "--library", "-o", tmp_path)
+    assert (code, "is not a report page" in told) == (2, True)
+    assert [each.name for each in tmp_path.iterdir()] == ["index.html"]
 
 
 @pytest.mark.parametrize(("room", "least"), [(1_000_000, 6), (24_500, 6), (16_000, 3), (5_000, 1), (0, 0)])

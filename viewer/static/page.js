@@ -2,10 +2,10 @@
 // where the data names their address, from a server. Texts are untrusted: they are only ever set as text.
 
 import { dom, duration, hooks, items, readTime, state } from "./page_model.js";
-import { buildList, drawList, fill, search, sections } from "./page_list.js";
+import { buildFactors, buildList, drawList, fill, search, sections } from "./page_list.js";
 import { buildLanes, buildLegend, drawLanes, zoomBy, zoomTo } from "./page_timeline.js";
 import { citation, copy } from "./page_details.js";
-import { changeTrack, choose, followAddress, goTo, setPosition, showHint, walk } from "./page_choosing.js";
+import { changeTrack, choose, chooseFactor, followAddress, goTo, setPosition, showHint, walk } from "./page_choosing.js";
 import { startTheme, toggleTheme } from "./page_theme.js";
 
 export { hooks, setPosition };
@@ -18,6 +18,7 @@ const KEYS = {
   j: () => walk(1, false),
   k: () => walk(-1, false),
   "/": () => dom.search.focus(),
+  f: () => dom.factor.focus(),
   g: () => dom.goto.focus(),
   "+": () => zoomBy(2),
   "=": () => zoomBy(2),
@@ -67,6 +68,7 @@ function listen() {
     typing = setTimeout(() => type(dom.search.value), 80);
   });
   dom.search.addEventListener("keydown", (event) => event.key === "Enter" && (type(dom.search.value), walk(0, false)));
+  dom.factor.addEventListener("change", () => chooseFactor(dom.factor.value));
   dom.goto.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     const seconds = readTime(dom.goto.value);
@@ -106,6 +108,7 @@ function listen() {
 startTheme();
 buildLanes();
 buildLegend();
+buildFactors();
 buildList();
 showHint();
 search();

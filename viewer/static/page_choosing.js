@@ -1,9 +1,9 @@
 // Choosing an entry: by a click, a key, a time, or the address of the page.
 
 import {
-  address, byId, dom, duration, entries, hooks, items, make, order, readTime, state, tracks,
+  address, byId, clock, dom, duration, entries, hooks, items, make, order, readTime, state, tracks,
 } from "./page_model.js";
-import { markChosen, rowOf, search, tabStop } from "./page_list.js";
+import { keepFactor, markChosen, rowOf, search, tabStop } from "./page_list.js";
 import { markLanes, placeCursor } from "./page_timeline.js";
 import { details } from "./page_details.js";
 
@@ -23,9 +23,10 @@ export function choose(index, { seek = true, focus = false, block = "nearest", w
   }
   const keptFocus = dom.details.contains(document.activeElement);
   const former = state.chosen;
+  tell("");
   state.chosen = index;
   document.body.classList.toggle("has-chosen", index !== null);
-  if (write) history.replaceState(history.state, "", index === null ? location.pathname + location.search : address(items[index]));
+  if (write) writeAddress();
   if (index === null) {
     showHint();
     if (keptFocus && former !== null) rowOf(items[former]).firstChild.focus();
@@ -71,10 +72,16 @@ function at(seconds, track = null) {
 
 const distance = (index, seconds) => Math.min(Math.abs(items[index].start_s - seconds), Math.abs(items[index].end_s - seconds));
 
+// The status line of the page: what became of what was asked.
+function tell(text) {
+  dom.told.textContent = text;
+}
+
 export function goTo(seconds, options) {
   const index = at(Math.min(Math.max(0, seconds), duration));
   if (index === null) return;
   choose(index, { block: "center", ...options, seek: false });
+  if (seconds > duration) tell(`The video ends at ${clock(duration)}, before ${clock(seconds)}: this is the last of it.`);
   state.position = seconds;
   placeCursor();
   hooks.onSeek(seconds);
@@ -99,21 +106,39 @@ export function changeTrack(step) {
   return undefined;
 }
 
+// The address of the page tells what is chosen: an entry, and a factor.
+function writeAddress() {
+  const item = state.chosen === null ? "" : address(items[state.chosen]);
+  const factor = state.factor ? `${item ? "&" : "#"}f=${encodeURIComponent(state.factor).replaceAll("%3A", ":")}` : "";
+  history.replaceState(history.state, "", location.pathname + location.search + item + factor);
+}
+
+export function chooseFactor(id) {
+  keepFactor(id);
+  writeAddress();
+  search();
+}
+
 export function followAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const asked = given.has("e") || given.has("t") ? given : new URLSearchParams(location.search);
+  if (given.has("f")) {
+    keepFactor(given.get("f"));
+    search();
+  }
   const named = asked.get("e") ?? "";
   const index = byId.get(named);
   if (index !== undefined) return reveal(index);
-  if (named) showHint(`This link leads to the entry ${named}, which is not shown at this head and through this view.`);
   const seconds = asked.has("t") ? readTime(asked.get("t")) : null;
-  return seconds === null ? undefined : goTo(seconds, { write: false });
+  if (seconds !== null) goTo(seconds, { write: false });
+  if (named) tell(`This link leads to the entry ${named}, which is not shown at this head and through this view.`);
 }
 
 // An entry that is named is shown, also where a search or a track that is off hides it.
 function reveal(index) {
   if (!state.found.has(index)) {
     state.query = dom.search.value = "";
+    keepFactor("");
     state.hidden.clear();
     for (const label of dom.labels.querySelectorAll("button")) label.setAttribute("aria-pressed", "true");
     search();

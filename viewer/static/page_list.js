@@ -16,16 +16,33 @@ const haystacks = items.map((item) => {
   return [item.text, ...told, ...(item.factors ?? []), item.speaker].filter(Boolean).join("\n").toLowerCase();
 });
 
+const carries = (item) => !state.factor || (item.factors ?? []).includes(state.factor);
+
+// The factors that entries carry, with how many do, by their ids.
+const carried = new Map();
+for (const factor of entries.flatMap((entry) => entry.factors ?? [])) carried.set(factor, (carried.get(factor) ?? 0) + 1);
+
+export function buildFactors() {
+  const ids = [...carried.keys()].sort();
+  dom.factor.append(...ids.map((id) => make("option", { value: id, textContent: `${id} (${carried.get(id)})` })));
+  dom["factor-field"].hidden = !ids.length;
+}
+
+// Keep only entries that carry a factor; empty, or one that none carries: keep all.
+export function keepFactor(id) {
+  state.factor = dom.factor.value = carried.has(id) ? id : "";
+}
+
 export function search() {
   const wanted = state.query.toLowerCase();
-  state.found = new Set(order.filter((index) => !state.hidden.has(items[index].track) && haystacks[index].includes(wanted)));
+  state.found = new Set(order.filter((index) => !state.hidden.has(items[index].track) && carries(items[index]) && haystacks[index].includes(wanted)));
   drawList();
   drawLanes();
   const all = state.found.size === items.length;
   const count = [...state.found].filter((index) => items[index].isEntry).length;
   dom.count.textContent = all ? `${entries.length} entries` : `${count} of ${entries.length} entries`;
   dom.nothing.hidden = state.found.size > 0;
-  dom.nothing.textContent = !items.length ? "There is no entry of this video." : state.query ? `No entry shown holds “${state.query}”.` : "All tracks are switched off.";
+  dom.nothing.textContent = !items.length ? "There is no entry of this video." : state.query ? `No entry shown holds “${state.query}”${state.factor ? ` and carries ${state.factor}` : ""}.` : state.factor ? `No entry shown carries ${state.factor}.` : "All tracks are switched off.";
 }
 
 function marked(text, wanted) {

@@ -26,10 +26,10 @@ for (const [number, track] of tracks.entries()) track.items = items.filter((item
 export const order = items.map((item) => item.index);
 order.sort((a, b) => items[a].start_s - items[b].start_s || items[b].end_s - items[a].end_s || items[a].track - items[b].track);
 
-export const state = { chosen: null, position: null, query: "", hidden: new Set(), zoom: 1, found: new Set(order) };
+export const state = { chosen: null, position: null, query: "", factor: "", hidden: new Set(), zoom: 1, found: new Set(order) };
 const get = (id) => document.getElementById(id);
 export const dom = Object.fromEntries(
-  ["search", "goto", "theme", "help", "count", "where", "labels", "scroll", "axis", "legend", "list", "nothing",
+  ["told", "search", "factor", "factor-field", "goto", "theme", "help", "count", "where", "labels", "scroll", "axis", "legend", "list", "nothing",
     "details", "keys", "about", "zoom-in", "zoom-out", "zoom-all"].map((id) => [id, get(id)]),
 );
 

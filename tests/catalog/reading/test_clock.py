@@ -111,7 +111,7 @@ def test_videos_that_are_not_there_are_told(shelf):
     shelf.write("a.mp4", LOCAL, entries())
     known = clock_check(shelf.catalog, [*gold_texts(), *gold_texts("nowhere.mp4")])
     assert known.card["value"].to_list() == [0]
-    assert known.notes == ("1 videos of gold texts are not in this catalog",)
+    assert known.notes == ("1 video of the gold texts is not in this catalog; the first is 'nowhere.mp4'",)
     with pytest.raises(UsageError, match=r"none of 20 gold texts.*'nowhere.mp4'"):
         clock_check(shelf.catalog, gold_texts("nowhere.mp4"))
 

@@ -84,11 +84,16 @@ def test_speech_that_is_too_fast_or_doubted_is_counted(shelf):
     shelf.write(
         "a.mp4",
         SPEECH,
-        [(0, 2, "word " * 20), (2, 6, "four calm words here"), (6, 8, "hm", {"flags": ("no_voice",)})],
+        [
+            (0, 2, "word " * 20),
+            (2, 6, "four calm words here"),
+            (6, 8, "hm", {"flags": ("no_voice",)}),
+            (8, 8.02, "Okay."),
+        ],
     )
     found = measured(shelf)
-    assert found["crammed_share"] == pytest.approx(1 / 3)
-    assert found["doubted_share"] == pytest.approx(2 / 8)
+    assert found["crammed_share"] == pytest.approx(1 / 2), "a lone word has no rate"
+    assert found["doubted_share"] == pytest.approx(2 / 8.02)
 
 
 def test_narratives_are_compared_with_what_was_seen(shelf, direction):

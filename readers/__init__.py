@@ -1,0 +1,1 @@
+"""Acting on a catalog: tools that a model calls, and the trace of what it called."""
