@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from evicat.schemas.errors import BusyError, IntegrityError, UnknownNameError
+from evicat.schemas.errors import BusyError, IntegrityError, UnknownNameError, UsageError
 from evicat.schemas.identity import Producer
 
 from .damage import ReadTable, damage_told
@@ -150,6 +150,11 @@ class Reader:
     def _version_of(self, name: str) -> int:
         if name not in self.head.tables:
             if name in FIXED_TABLES:
+                if self.head.number < current_head(self._layout).number:
+                    raise UsageError(
+                        f"head {self.version} of {self._layout.root} was written before catalogs had a table "
+                        f"{name!r}: open a newer head for what is in it"
+                    )
                 check_complete(self.head, self._layout)
             raise UnknownNameError("table", name, self.names())
         return self.head.tables[name]

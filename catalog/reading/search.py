@@ -2,7 +2,7 @@
 
 Rules for words: what stands in double quotes is a phrase that has to be there word for word; of the other
 words as many as possible. Case, accents and punctuation do not count; ``AND``, ``*`` and brackets are no
-syntax.
+syntax. A straight apostrophe finds a curly one, and the other way round.
 """
 
 from __future__ import annotations
@@ -94,6 +94,10 @@ def words_query(text: str) -> Any:
 
     A quotation mark without its partner is no syntax.
     """
+    return _in_each_spelling(text, _words_query)
+
+
+def _words_query(text: str) -> Any:
     from lance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
     phrases = [phrase for phrase in _PHRASE.findall(text) if _is_said(phrase)]
@@ -108,6 +112,10 @@ def words_query(text: str) -> Any:
 
 def every_word(text: str) -> Any:
     """A full-text query for entries with all phrases and all words of ``text``; None where it has none."""
+    return _in_each_spelling(text, _every_word)
+
+
+def _every_word(text: str) -> Any:
     from lance.query import BooleanQuery, FullTextOperator, MatchQuery, Occur, PhraseQuery
 
     parts: list[Any] = [PhraseQuery(phrase, "text") for phrase in _PHRASE.findall(text) if _is_said(phrase)]
@@ -117,6 +125,17 @@ def every_word(text: str) -> Any:
     if len(parts) < 2:
         return parts[0] if parts else None
     return BooleanQuery([(Occur.MUST, part) for part in parts])
+
+
+def _in_each_spelling(text: str, query_for: Callable[[str], Any]) -> Any:
+    """What either query finds: with straight apostrophes, and with curly ones, which are other letters."""
+    from lance.query import BooleanQuery, Occur
+
+    spellings = sorted({text.replace("\u2019", "'"), text.replace("'", "\u2019")})
+    queries = [query for query in map(query_for, spellings) if query]
+    if len(queries) < 2:
+        return queries[0] if queries else None
+    return BooleanQuery([(Occur.SHOULD, query) for query in queries])
 
 
 def _is_said(text: str) -> bool:

@@ -97,6 +97,8 @@ def append_label(path: str | Path, label: Label, **shown: Any) -> None:
         if stream.tell() and (stream.seek(-1, os.SEEK_END), stream.read(1))[1] != b"\n":
             line = "\n" + line  # somebody's hand ended the file without one
         stream.write(line.encode())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def labelled(

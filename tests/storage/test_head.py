@@ -7,6 +7,7 @@ import lance
 import pytest
 
 from evicat.schemas.errors import BusyError, CatalogError, IntegrityError, UnknownNameError, UsageError
+from evicat.schemas.naming import Root
 from evicat.storage import reader as reader_module
 from evicat.storage import transact
 from evicat.storage.create import create_catalog
@@ -14,6 +15,7 @@ from evicat.storage.head import kept_path, read_head
 from evicat.storage.layout import SCHEMA, Layout
 from evicat.storage.maintain import maintain
 from evicat.storage.reader import Reader
+from evicat.storage.snapshots import reader_at
 from evicat.storage.store import Store
 
 
@@ -161,6 +163,18 @@ class TestWithoutAFixedTable:
             Reader.open(catalog).dataset("videos")
         with pytest.raises(IntegrityError, match="does not name table 'videos'"):
             Store.connect(catalog)
+
+    def test_a_head_that_is_older_than_the_table_is_no_damage(self, making, catalog):
+        fill(making, catalog)
+        kept = newest_kept(catalog)
+        number = json.loads(kept.read_text())["number"]
+        with Store.connect(catalog, write=True) as store:
+            store.add_root(Root(root_id="later", kind="folder", location="/later"))
+        without = json.loads(kept.read_text())
+        del without["tables"]["tags"]
+        kept.write_text(json.dumps(without))
+        with pytest.raises(UsageError, match="was written before catalogs had a table 'tags'"):
+            reader_at(catalog, str(number)).dataset("tags")
 
     def forget(self, catalog, table):
         tables = {name: at for name, at in read_head(catalog / "head.json").tables.items() if name != table}

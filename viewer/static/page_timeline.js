@@ -133,7 +133,8 @@ function ticks(from, to, scale) {
   const step = steps.find((each) => each * scale >= 76) ?? 7200;
   const made = [];
   for (let number = Math.max(0, Math.floor(from / step)); number * step <= Math.min(to, duration); number += 1) {
-    const tick = make("span", { className: "tick", textContent: clock(number * step, step < 1 ? 1 : 0) });
+    const fits = (duration - number * step) * scale > 40;
+    const tick = make("span", { className: "tick", textContent: fits ? clock(number * step, step < 1 ? 1 : 0) : "" });
     tick.style.left = `${((number * step) / duration) * 100}%`;
     made.push(tick);
   }

@@ -59,6 +59,20 @@ def test_words_are_found_by_the_written_rules(odd, query, expected):
     assert starts(odd.search(query, mode="text")) == expected
 
 
+CURLY = "\u2019"
+
+
+@pytest.mark.parametrize("apostrophe", ["'", CURLY])
+def test_either_apostrophe_finds_the_other(shelf, apostrophe):
+    texts = ["He didn't wait there", f"She didn{CURLY}t wait here", "They waited", "They did wait there"]
+    shelf.write("a.mp4", LOCAL, [(at * 10, at * 10 + 10, text) for at, text in enumerate(texts)])
+    word = f"didn{apostrophe}t"
+    assert set(starts(shelf.catalog.search(word, mode="text"))) == {0, 1}
+    assert set(starts(shelf.catalog.search(f'"{word} wait"', mode="text"))) == {0, 1}
+    assert starts(shelf.catalog.occurrences(f"there {word}")) == [0]
+    assert starts(shelf.catalog.occurrences(f'"{word} wait" here')) == [1]
+
+
 def test_words_that_are_everywhere_are_words_like_others(odd):
     assert set(starts(odd.search("the", mode="text"))) == {0, 2, 5}
 
