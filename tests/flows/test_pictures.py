@@ -133,7 +133,7 @@ def test_a_cut_never_overwrites(catalog, tmp_path):
 def test_shards_hold_the_pictures_that_entries_cite(library, evicat, tmp_path):
     run = evicat("export", "webdataset", tmp_path / "out", "--kind", "local", "--catalog", library.catalog)
     assert (run.code, run.err) == (0, "")
-    assert run.out.startswith("4 entries (4 all) in 1 files in ")
+    assert run.out.startswith("4 entries (4 all) in 1 file in ")
     with tarfile.open(tmp_path / "out" / "all" / "all-000000.tar") as shard:
         pictures = [name for name in shard.getnames() if name.endswith(".jpg")]
         image = cv2.imdecode(np.frombuffer(shard.extractfile(pictures[0]).read(), np.uint8), 1)
