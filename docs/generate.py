@@ -27,7 +27,8 @@ from evicat.catalog.engines.transformers_options import TransformersOptions
 from evicat.catalog.engines.vllm_options import VllmOptions
 from evicat.catalog.measures.card import MEASURES
 from evicat.catalog.transcribers.loaders import TRANSCRIBERS, transcriber_class
-from evicat.flows.cli import EXIT_FAILURES, EXIT_USAGE, app
+from evicat.flows.cli import app
+from evicat.flows.commands import EXIT_FAILURES, EXIT_USAGE
 from evicat.schemas import errors
 from evicat.schemas.asset import ASSET_FLAGS
 from evicat.schemas.entry import FLAGS, OUTCOME_MEANINGS
